@@ -42,7 +42,8 @@ void StageEmitter::emit_elements(const Stage& s, size_t depth, const std::string
                             ? sums_.blocks->how.steps
                             : extent;
   const bool fours = extent % kElements == 0 && block % kElements == 0 &&
-                     how(s).unroll.by % kElements == 0 && !needs_peel(shared.loop, true);
+                     how(s).unroll.by % kElements == 0 &&
+                     !needs_peel(shared.loop, true) && k_.run_end(shared.loop) == nullptr;
   line("iptr " + first + " = " + from + ";");
   unroll_hint(s, extent, false);
   open("for (; " + first + " + " + four + " <= " + to + "; " + first + " += " + four +

@@ -112,9 +112,9 @@ void KernelEmitter::emit_ended_range(size_t depth, const std::string& low,
     return i + " + " + std::to_string(positions) + " <= " + of;
   };
   const std::vector<int64_t> lengths = range_lengths(k_, axis, false, false);
-  auto part = count;
-  if (count > kEndGroup)
-    part = count % kEndGroup == 0 ? int{kEndGroup} : count % 2 == 0 ? count / 2 : 1;
+  constexpr int kPart = 4;
+  int part = count;
+  if (count > kPart) part = count % kPart == 0 ? kPart : count % 2 == 0 ? count / 2 : 1;
   line("iptr " + i + " = " + low + ";");
   if (part < count && std::ranges::max(lengths) >= count)
     emit_loop(inside(count, end), count);
@@ -146,8 +146,7 @@ void KernelEmitter::emit_run_ends() {
     if (outer && !ends_early(e.axis)) continue;
     const bool chunked = std::ranges::count(k_.loops.chunks, e.axis, &ChunkAxis::axis);
     line("const iptr end" + a + " = end_of_run(a" + std::to_string(e.argument) + "[" +
-         std::to_string(e.element) + "], " + std::to_string(kEndGroup) + ", " +
-         std::to_string(e.step) + ", " +
+         std::to_string(e.element) + "], " + std::to_string(e.step) + ", " +
          (chunked ? "low" + a + ", high" + a
                   : "0, " + std::to_string(k_.indices.extent(e.axis))) +
          ");");

@@ -187,7 +187,7 @@ void StageEmitter::emit_inner(const Stage& s, size_t depth, const Body& body) {
   const bool blocks = here && sums_.blocks->how.held.empty();
   std::string to = counted(!is_written_by_extent(s, depth), extent - (last ? 1 : 0));
   if (k_.run_end(axis) != nullptr) {
-    SVOD_CHECK(!last && kEndGroup % together_along(s, axis) == 0)
+    SVOD_CHECK(!last && together_along(s, axis) == 1)
         << "a sum that ends where the run does is written otherwise";
     to = "end" + std::to_string(axis);
   } else if (!here && !last && s.kind == StageKind::Reduce)

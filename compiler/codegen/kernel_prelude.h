@@ -57,12 +57,11 @@ template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) {
 #endif
 // A register of so many of them.
 // Where a loop from `low` to `high` ends of which a run needs `size` positions of a
-// dimension, in whole groups; `step` of them are one position of the loop.
-SVOD_INLINE iptr end_of_run(i64 size, iptr group, iptr step, iptr low, iptr high) {
+// dimension; `step` of them are one position of the loop.
+SVOD_INLINE iptr end_of_run(i64 size, iptr step, iptr low, iptr high) {
   if (size >= i64(high) * step) return high;
-  const iptr whole = size < 0 ? 0 : (iptr(size) + group - 1) / group * group;
-  const iptr end = (whole + step - 1) / step;
-  return end < low ? low : end < high ? end : high;
+  const iptr end = size < 0 ? 0 : (iptr(size) + step - 1) / step;
+  return end < low ? low : end;
 }
 template <int N, class E> SVOD_INLINE Vector<E, N> load_elements(const E* from) {
 #ifdef SVOD_PLAIN

@@ -112,15 +112,14 @@ struct Stage {
 
 // Where a run decides how many positions of a dimension it needs (--dim): the loop over
 // `axis`, an outer one or one of stages, ends behind those below argument[element], an
-// i64, and the rest of their group of kEndGroup. `step` of them are one position of the
-// axis. What lies behind is not computed, and holds anything.
+// i64. `step` of them are one position of the axis. What lies behind is not computed, but
+// for the rest of a tile, and holds anything.
 struct RunEnd {
   AxisId axis;
   uint32_t argument = 0;
   int64_t element = 0, step = 1;
   bool operator==(const RunEnd&) const = default;
 };
-inline constexpr int64_t kEndGroup = 4;
 
 // The scratch memory of a sort, in bytes from its start. Words are keys with positions;
 // two lists of them take turns. Where few of many are wanted, the keys have a list of

@@ -145,8 +145,16 @@ static std::vector<Candidate> tile_candidates(const ScheduledKernel& k) {
            (shared_condition_ends(k, a, false, ranges) ||
             shared_condition_ends(k, a, true, ranges));
   };
+  // A tile is computed as a whole, however little of it a run needs: of several axes that
+  // end with the run's sizes it takes the longest.
+  auto ends_short = [&](AxisId a) {
+    return k.run_end(a) != nullptr && std::ranges::any_of(k.ends, [&](const RunEnd& e) {
+             return contains(k.loops.outer, e.axis) &&
+                    k.indices.extent(e.axis) > k.indices.extent(a);
+           });
+  };
   for (AxisId a : k.loops.outer)
-    if (run_of(k, a) > 1 && !k.is_lane(a) && !row(a))
+    if (run_of(k, a) > 1 && !k.is_lane(a) && !row(a) && !ends_short(a))
       candidates.push_back({a, run_of(k, a),
                             ends_apart(k, peeled, a, false, ranges) +
                                 ends_apart(k, peeled, a, true, ranges)});

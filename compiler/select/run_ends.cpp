@@ -50,6 +50,13 @@ struct Below {
 };
 using Facts = std::set<Below>;
 
+// A term of a place in memory, so many times what is below a size.
+struct Bounded {
+  int64_t factor = 1;
+  Size size;
+  auto operator<=>(const Bounded&) const = default;
+};
+
 template <class T> std::set<T> common(const std::set<T>& a, const std::set<T>& b) {
   std::set<T> out;
   std::ranges::set_intersection(a, b, std::inserter(out, out.end()));
@@ -114,7 +121,8 @@ class RunEnds {
 public:
   explicit RunEnds(FusedGraph& fused)
       : f_(fused), masks_(fused.buffers.size()), zeros_(fused.buffers.size()),
-        needed_(fused.buffers.size()), written_(fused.buffers.size(), -1) {}
+        places_(fused.buffers.size()), needed_(fused.buffers.size()),
+        written_(fused.buffers.size(), -1) {}
   void run();
 
   // What is so where the condition is true.
@@ -123,10 +131,14 @@ public:
   Facts zeros_of(const ScheduledKernel& k, const Expr& e) const;
 
 private:
+  void forget(BufferId buffer);
   void look_forwards(const ScheduledKernel& k, int64_t number);
   void look_at_outputs();
   void look_backwards(ScheduledKernel& k, int64_t number);
   std::optional<Size> size_of(const ScheduledKernel& k, ExprId id) const;
+  std::vector<Bounded> bounded_terms(const ScheduledKernel& k, ExprId id,
+                                     int64_t factor) const;
+  Parts parts_of_place(const ScheduledKernel& k, const Index& index) const;
   Parts parts_below(const ScheduledKernel& k, const Index& index,
                     const Facts& facts) const;
   void write_parts(std::vector<std::optional<Parts>>& of, BufferId buffer,
@@ -145,6 +157,8 @@ private:
   // By buffer: what is true, or other than zero, lies in each of these; nullopt: nobody
   // has written it yet.
   std::vector<std::optional<Parts>> masks_, zeros_;
+  // Of what all that is written is the sum, where it is places in memory.
+  std::vector<std::optional<std::vector<Bounded>>> places_;
   // By buffer: what is needed lies in each of these; nullopt: nobody needs any.
   std::vector<std::optional<Parts>> needed_;
   std::vector<int64_t> written_; // by buffer: the last kernel that writes it
@@ -197,10 +211,80 @@ Facts RunEnds::facts_of(const ScheduledKernel& k, ExprId condition) const {
   return out;
 }
 
+// The sizes that a place in memory is made of: the sum of terms that each are below one,
+// as a remainder by it is, or what is compared with it before it is taken. A condition
+// that fails gives the first place, or one that no memory has.
+std::vector<Bounded> RunEnds::bounded_terms(const ScheduledKernel& k, ExprId id,
+                                            int64_t factor) const {
+  constexpr int64_t kNoPlace = int64_t{1} << 40;
+  const Expr& e = k.exprs[id];
+  const auto constant = [&](ExprId of) -> std::optional<int64_t> {
+    const Expr& c = k.exprs[of];
+    if (c.kind != Expr::Kind::Constant || c.dtype != DType::I64) return std::nullopt;
+    return static_cast<int64_t>(c.bits);
+  };
+  if (e.kind == Expr::Kind::Checked) return bounded_terms(k, e.inputs[0], factor);
+  if (e.kind == Expr::Kind::Load && e.bounds.empty() &&
+      k.arguments[e.argument].kind == Argument::Kind::Buffer) {
+    const auto& places = places_[k.arguments[e.argument].id];
+    std::vector<Bounded> out = places ? *places : std::vector<Bounded>();
+    for (Bounded& term : out) term.factor *= factor;
+    return out;
+  }
+  if (e.kind != Expr::Kind::Map) return {};
+  if (e.op == Op::Mod)
+    if (const auto size = size_of(k, e.inputs[1])) return {{factor, *size}};
+  if (e.op == Op::Mul)
+    if (const auto by = constant(e.inputs[1]); by && *by > 0)
+      return bounded_terms(k, e.inputs[0], factor * *by);
+  if (e.op == Op::Add) {
+    std::vector<Bounded> out = bounded_terms(k, e.inputs[0], factor),
+                         more = bounded_terms(k, e.inputs[1], factor);
+    if (out.empty() || more.empty()) return {};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  if (e.op != Op::Select) return {};
+  const auto otherwise = constant(e.inputs[2]);
+  if (!otherwise || (*otherwise != 0 && *otherwise < kNoPlace)) return {};
+  const Expr& condition = k.exprs[e.inputs[0]];
+  if (condition.kind == Expr::Kind::Map && condition.op == Op::Less &&
+      condition.inputs[0] == e.inputs[1])
+    if (const auto size = size_of(k, condition.inputs[1])) return {{factor, *size}};
+  return bounded_terms(k, e.inputs[1], factor);
+}
+
+// The parts of a buffer that an index reaches which data gives: one for each term of a
+// place along a dimension that is several.
+Parts RunEnds::parts_of_place(const ScheduledKernel& k, const Index& index) const {
+  const auto dynamic = std::ranges::find_if(index.terms, [&](const auto& t) {
+    return k.indices.term(t.first).kind == Term::Kind::Dynamic;
+  });
+  if (dynamic == index.terms.end() || index.constant != 0) return {};
+  const Term& place = k.indices.term(dynamic->first);
+  const int64_t stride = dynamic->second, limit = place.high + 1;
+  Index others = index;
+  others.terms.erase(others.terms.begin() + (dynamic - index.terms.begin()));
+  if (stride <= 0 || k.indices.has_dynamic(others)) return {};
+  const Range inside = k.indices.range(others);
+  if (inside.low < 0 || inside.high >= stride) return {};
+  std::vector<Bounded> terms = bounded_terms(k, place.id, 1);
+  std::ranges::sort(terms);
+  Parts out;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const int64_t next = i + 1 < terms.size() ? terms[i + 1].factor : limit;
+    if ((i == 0 && terms[i].factor != 1) || next % terms[i].factor != 0 ||
+        next == terms[i].factor)
+      return {};
+    out.insert({stride * terms[i].factor, next / terms[i].factor, terms[i].size});
+  }
+  return out;
+}
+
 // The parts of a buffer that an index reaches at such positions.
 Parts RunEnds::parts_below(const ScheduledKernel& k, const Index& index,
                            const Facts& facts) const {
-  Parts out;
+  Parts out = parts_of_place(k, index);
   for (const Below& b : facts)
     if (const auto stride = stride_of(k.indices, index, b.position))
       out.insert({*stride, b.position.extent, b.size});
@@ -212,15 +296,18 @@ void RunEnds::write_parts(std::vector<std::optional<Parts>>& of, BufferId buffer
   of[buffer] = of[buffer] ? common(*of[buffer], parts) : parts;
 }
 
+// Of a buffer whose values are not looked at.
+void RunEnds::forget(BufferId buffer) {
+  masks_[buffer] = zeros_[buffer] = Parts();
+  places_[buffer].emplace();
+}
+
 void RunEnds::look_forwards(const ScheduledKernel& k, int64_t number) {
   for (const Argument& a : k.arguments)
     if (a.kind == Argument::Kind::Buffer && a.written) written_[a.id] = number;
   if (!is_plain(k)) {
     for (const Argument& a : k.arguments)
-      if (a.kind == Argument::Kind::Buffer && a.written) {
-        write_parts(masks_, a.id, {});
-        write_parts(zeros_, a.id, {});
-      }
+      if (a.kind == Argument::Kind::Buffer && a.written) forget(a.id);
     return;
   }
   for (const Stage& s : k.stages) {
@@ -237,6 +324,10 @@ void RunEnds::look_forwards(const ScheduledKernel& k, int64_t number) {
         zeros = parts_below(k, s.index, facts_of(k, value.inputs[0]));
     }
     write_parts(zeros_, buffer, zeros);
+    const std::vector<Bounded> terms =
+        s.dtype == DType::I64 ? bounded_terms(k, s.value, 1) : std::vector<Bounded>();
+    std::optional<std::vector<Bounded>>& places = places_[buffer];
+    places = !places || places == terms ? terms : std::vector<Bounded>();
   }
 }
 
@@ -506,9 +597,9 @@ void RunEnds::look_backwards(ScheduledKernel& k, int64_t number) {
 void RunEnds::run() {
   for (const FusedRegion& region : f_.regions)
     for (const BufferId id : region.results)
-      if (id != kNoBuffer) masks_[id] = zeros_[id] = Parts();
+      if (id != kNoBuffer) forget(id);
   for (BufferId id = 0; id < f_.buffers.size(); ++id)
-    if (f_.buffers[id].input >= 0) masks_[id] = zeros_[id] = Parts();
+    if (f_.buffers[id].input >= 0) forget(id);
   for (size_t i = 0; i < f_.kernels.size(); ++i)
     look_forwards(f_.kernels[i], static_cast<int64_t>(i));
   look_at_outputs();
