@@ -83,14 +83,16 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
 // is computed in smaller ones, of which the last may go beyond the end, not beyond
 // `high`.
 void KernelEmitter::emit_ended_range(size_t depth, const std::string& low,
-                                     const std::string& high) {
+                                     const std::string& high,
+                                     const std::vector<int64_t>& lengths) {
   const AxisId axis = order_[depth];
   const std::string i = "x" + std::to_string(axis), end = "end" + std::to_string(axis);
   const auto slot = static_cast<size_t>(
       std::ranges::find(how_.tile, axis, &TileAxis::axis) - how_.tile.begin());
   if (slot == how_.tile.size()) {
     unroll_hint_of_outer(depth);
-    open("for (iptr " + i + " = " + low + "; " + i + " < " + end + "; ++" + i + ")");
+    open("for (iptr " + i + " = " + low + "; " + i + " < " + end + " && " + i + " < " +
+         high + "; ++" + i + ")");
     emit_outer(depth + 1);
     return close();
   }
@@ -111,13 +113,12 @@ void KernelEmitter::emit_ended_range(size_t depth, const std::string& low,
   const auto inside = [&](int positions, const std::string& of) {
     return i + " + " + std::to_string(positions) + " <= " + of;
   };
-  const std::vector<int64_t> lengths = range_lengths(k_, axis, false, false);
   constexpr int kPart = 4;
   int part = count;
   if (count > kPart) part = count % kPart == 0 ? kPart : count % 2 == 0 ? count / 2 : 1;
   line("iptr " + i + " = " + low + ";");
   if (part < count && std::ranges::max(lengths) >= count)
-    emit_loop(inside(count, end), count);
+    emit_loop(inside(count, end) + " && " + inside(count, high), count);
   if (std::ranges::max(lengths) >= part)
     emit_loop(i + " < " + end + " && " + inside(part, high), part);
   std::set<int64_t> rests;
@@ -134,8 +135,7 @@ void KernelEmitter::emit_ended_range(size_t depth, const std::string& low,
 // Whether the loop over an outer axis ends where the run needs no more. What ends
 // elsewhere computes more than that, which nobody reads.
 bool KernelEmitter::ends_early(AxisId axis) const {
-  return k_.run_end(axis) != nullptr && contains(k_.loops.outer, axis) && !tiles_ &&
-         !needs_peel(axis, false) && !needs_peel(axis, true);
+  return k_.run_end(axis) != nullptr && contains(k_.loops.outer, axis) && !tiles_;
 }
 
 // Of all loops that end so, before the first of them.
@@ -166,11 +166,6 @@ void KernelEmitter::emit_outer(size_t depth) {
                              [&](const ChunkAxis& c) { return c.axis == axis; });
   std::string low = chunked ? "low" + a : "0";
   std::string high = chunked ? "high" + a : counted(!is_unrolled(depth), extent);
-  if (ends_early(axis)) {
-    open("");
-    emit_ended_range(depth, low, high);
-    return close();
-  }
   if (tiles_ && !within && positions_in_block(axis) > 0)
     return emit_blocks_of(depth, low, high);
   if (within) chunked = true, low = "b" + a, high = "e" + a;
@@ -180,12 +175,16 @@ void KernelEmitter::emit_outer(size_t depth) {
   };
   Range before = narrowed_[axis];
   bool first = needs_peel(axis, false), last = needs_peel(axis, true);
-  if (!first && !last) {
+  const bool ends = ends_early(axis);
+  const auto emit_between = [&](const std::string& from, const std::string& to) {
     open("");
-    emit_range(depth, low, high, lengths(false, false));
+    if (ends)
+      emit_ended_range(depth, from, to, lengths(first, last));
+    else
+      emit_range(depth, from, to, lengths(first, last));
     close();
-    return;
-  }
+  };
+  if (!first && !last) return emit_between(low, high);
   if (first) {
     narrowed_[axis] = {0, 0};
     open(chunked ? "if (" + low + " == 0)" : "");
@@ -201,13 +200,12 @@ void KernelEmitter::emit_outer(size_t depth) {
     if (last)
       to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
                    : before_end;
-    open("");
-    emit_range(depth, from, to, lengths(first, last));
-    close();
+    emit_between(from, to);
   }
   if (last) {
     narrowed_[axis] = {extent - 1, extent - 1};
-    open(chunked ? "if (" + high + " == " + std::to_string(extent) + ")" : "");
+    const std::string end = ends ? "end" + a : high;
+    open(chunked || ends ? "if (" + end + " == " + std::to_string(extent) + ")" : "");
     line("const iptr x" + a + " = " + std::to_string(extent - 1) + ";");
     emit_outer(depth + 1);
     close();

@@ -186,10 +186,12 @@ void StageEmitter::emit_inner(const Stage& s, size_t depth, const Body& body) {
   const bool here = sums_.blocks && sums_.blocks->how.loop == axis;
   const bool blocks = here && sums_.blocks->how.held.empty();
   std::string to = counted(!is_written_by_extent(s, depth), extent - (last ? 1 : 0));
-  if (k_.run_end(axis) != nullptr) {
-    SVOD_CHECK(!last && together_along(s, axis) == 1)
+  const std::string a = std::to_string(axis), end = "end" + a;
+  const bool ends = k_.run_end(axis) != nullptr;
+  if (ends) {
+    SVOD_CHECK(together_along(s, axis) == 1)
         << "a sum that ends where the run does is written otherwise";
-    to = "end" + std::to_string(axis);
+    to = last ? "(" + end + " < " + to + " ? " + end + " : " + to + ")" : end;
   } else if (!here && !last && s.kind == StageKind::Reduce)
     if (const std::string end = useful_end(s, depth); !end.empty()) to = end;
   if (blocks)
@@ -198,10 +200,9 @@ void StageEmitter::emit_inner(const Stage& s, size_t depth, const Body& body) {
     emit_steps(s, depth, "0", to, body);
   if (last) {
     narrowed_[axis] = {extent - 1, extent - 1};
-    open("");
+    open(ends ? "if (" + end + " == " + std::to_string(extent) + ")" : "");
     if (blocks) open_block();
-    line("const iptr x" + std::to_string(axis) + " = " + std::to_string(extent - 1) +
-         ";");
+    line("const iptr x" + a + " = " + std::to_string(extent - 1) + ";");
     emit_step(s, depth, body);
     if (blocks) close_block();
     close();

@@ -13,6 +13,7 @@
 #include "compiler/kernel/stage_work.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 namespace svod::select {
@@ -34,13 +35,8 @@ struct Part {
 };
 using Parts = std::set<Part>;
 
-// A position along a dimension of so many, as a sum of axes of a kernel: it is one term
-// for each, with its factor, and 0 where all axes are.
-struct Position {
-  std::vector<std::pair<AxisId, int64_t>> axes;
-  int64_t extent = 1;
-  auto operator<=>(const Position&) const = default;
-};
+// A position along a dimension: a sum of axes, each times its factor.
+using Position = std::vector<std::pair<AxisId, int64_t>>;
 
 // Positions below a size.
 struct Below {
@@ -63,58 +59,71 @@ template <class T> std::set<T> common(const std::set<T>& a, const std::set<T>& b
   return out;
 }
 
-// Where an index lies along the dimension of that stride and extent; nullopt where its
-// axes are not each inside of it, along it, or around it.
-std::optional<Position> position_along(const IndexPool& pool, const Index& index,
-                                       int64_t stride, int64_t extent) {
-  Position out{{}, extent};
-  const int64_t around = stride * extent;
-  int64_t inside = index.constant % stride, along = index.constant / stride % extent;
-  if (index.constant < 0 || along != 0) return std::nullopt;
-  for (const auto& [id, factor] : index.terms) {
-    const Term& t = pool.term(id);
-    if (t.kind != Term::Kind::Axis || factor < 0) return std::nullopt;
-    if (factor % around == 0) continue;
-    const int64_t last = pool.extent(t.id) - 1;
-    if (factor < stride) {
-      inside += factor * last;
-      continue;
-    }
-    if (factor % stride != 0) return std::nullopt;
-    out.axes.emplace_back(t.id, factor / stride);
-    along += factor / stride * last;
-  }
-  if (inside >= stride || along >= extent) return std::nullopt;
-  std::ranges::sort(out.axes);
-  return out;
-}
-
-// The stride of the dimension along which an index lies at the position.
-std::optional<int64_t> stride_of(const IndexPool& pool, const Index& index,
-                                 const Position& position) {
-  if (position.axes.empty()) return std::nullopt;
-  const auto [axis, factor] = position.axes.front();
-  const int64_t whole = pool.coefficient(index, axis);
-  if (whole <= 0 || whole % factor != 0) return std::nullopt;
-  const int64_t stride = whole / factor;
-  if (position_along(pool, index, stride, position.extent) != position)
-    return std::nullopt;
-  return stride;
-}
-
-// An axis of which so many neighbouring positions of the dimension are one step, as an
-// axis of blocks has.
+// The axis with the largest factor: so many neighbouring positions are one step of it, as
+// of an axis of blocks. nullopt where the others reach beyond a step.
 struct Steps {
   AxisId axis;
   int64_t each;
 };
 std::optional<Steps> steps_along(const IndexPool& pool, const Position& position) {
-  if (position.axes.empty()) return std::nullopt;
+  if (position.empty()) return std::nullopt;
   const auto widest =
-      std::ranges::max_element(position.axes, {}, &std::pair<AxisId, int64_t>::second);
-  const auto [axis, each] = *widest;
-  if (each * pool.extent(axis) != position.extent) return std::nullopt;
-  return Steps{axis, each};
+      std::ranges::max_element(position, {}, &std::pair<AxisId, int64_t>::second);
+  int64_t others = 0;
+  for (const auto& [axis, factor] : position)
+    if (axis != widest->first) others += factor * (pool.extent(axis) - 1);
+  if (others >= widest->second) return std::nullopt;
+  return Steps{widest->first, widest->second};
+}
+
+// Where an index lies along the dimension of that stride and extent; nullopt where its
+// axes are not each inside of it, along it, or around it. The last step of an axis of
+// blocks may reach beyond the extent, and the last vector beyond the stride, where
+// conditions let nobody read or write.
+std::optional<Position> position_along(const IndexPool& pool, const Index& index,
+                                       int64_t stride, int64_t extent) {
+  Position out, inside;
+  if (index.constant < 0 || index.constant / stride % extent != 0) return std::nullopt;
+  for (const auto& [id, factor] : index.terms) {
+    const Term& t = pool.term(id);
+    if (t.kind != Term::Kind::Axis || factor < 0) return std::nullopt;
+    if (factor % (stride * extent) == 0) continue;
+    if (factor < stride)
+      inside.emplace_back(t.id, factor);
+    else if (factor % stride == 0)
+      out.emplace_back(t.id, factor / stride);
+    else
+      return std::nullopt;
+  }
+  std::ranges::sort(out);
+  std::ranges::sort(inside, std::greater(), &std::pair<AxisId, int64_t>::second);
+  int64_t last_vector = index.constant % stride;
+  for (size_t i = 0; i + 1 < inside.size(); ++i)
+    last_vector += inside[i].second * (pool.extent(inside[i].first) - 1);
+  const std::optional<Steps> steps = steps_along(pool, out);
+  if (last_vector >= stride || !steps ||
+      (pool.extent(steps->axis) - 1) * steps->each >= extent)
+    return std::nullopt;
+  return out;
+}
+
+// The stride and extent of the dimension along which an index lies at the position, in
+// memory of so many elements: it ends where the next one that the index has begins.
+std::optional<std::pair<int64_t, int64_t>> dimension_of(const IndexPool& pool,
+                                                        const Index& index,
+                                                        const Position& position,
+                                                        int64_t elements) {
+  const auto [axis, factor] = position.front();
+  const int64_t whole = pool.coefficient(index, axis);
+  if (whole <= 0 || whole % factor != 0) return std::nullopt;
+  const int64_t stride = whole / factor,
+                widest = std::ranges::max(position | std::views::values) * stride;
+  int64_t end = elements / stride * stride;
+  for (const auto& [id, of_term] : index.terms)
+    if (of_term > widest) end = std::min(end, of_term);
+  if (end % stride != 0 || position_along(pool, index, stride, end / stride) != position)
+    return std::nullopt;
+  return std::pair(stride, end / stride);
 }
 
 class RunEnds {
@@ -139,7 +148,7 @@ private:
   std::vector<Bounded> bounded_terms(const ScheduledKernel& k, ExprId id,
                                      int64_t factor) const;
   Parts parts_of_place(const ScheduledKernel& k, const Index& index) const;
-  Parts parts_below(const ScheduledKernel& k, const Index& index,
+  Parts parts_below(const ScheduledKernel& k, uint32_t argument, const Index& index,
                     const Facts& facts) const;
   void write_parts(std::vector<std::optional<Parts>>& of, BufferId buffer,
                    const Parts& parts);
@@ -201,7 +210,7 @@ Facts RunEnds::facts_of(const ScheduledKernel& k, ExprId condition) const {
     const int64_t extent = k.indices.range(left.index).high + 1;
     if (const auto position = position_along(k.indices, left.index, 1, extent))
       out.insert({*position, *size});
-  } else if (e.kind == Expr::Kind::Load && e.bounds.empty() &&
+  } else if (e.kind == Expr::Kind::Load && (e.bounds.empty() || e.bits == 0) &&
              k.arguments[e.argument].kind == Argument::Kind::Buffer) {
     const std::optional<Parts>& mask = masks_[k.arguments[e.argument].id];
     for (const Part& p : mask ? *mask : Parts())
@@ -281,13 +290,15 @@ Parts RunEnds::parts_of_place(const ScheduledKernel& k, const Index& index) cons
   return out;
 }
 
-// The parts of a buffer that an index reaches at such positions.
-Parts RunEnds::parts_below(const ScheduledKernel& k, const Index& index,
-                           const Facts& facts) const {
+// The parts of an argument that an index reaches at such positions.
+Parts RunEnds::parts_below(const ScheduledKernel& k, uint32_t argument,
+                           const Index& index, const Facts& facts) const {
+  const Buffer& buffer = f_.buffers[k.arguments[argument].id];
   Parts out = parts_of_place(k, index);
   for (const Below& b : facts)
-    if (const auto stride = stride_of(k.indices, index, b.position))
-      out.insert({*stride, b.position.extent, b.size});
+    if (const auto dimension = dimension_of(k.indices, index, b.position,
+                                            physical_count(buffer.layout, buffer.shape)))
+      out.insert({dimension->first, dimension->second, b.size});
   return out;
 }
 
@@ -316,12 +327,13 @@ void RunEnds::look_forwards(const ScheduledKernel& k, int64_t number) {
     const std::optional<Size> size = size_of(k, s.value);
     if (size && s.index.is_constant()) copies_[{buffer, s.index.constant}] = *size;
     const Expr& value = k.exprs[s.value];
-    write_parts(masks_, buffer, parts_below(k, s.index, facts_of(k, s.value)));
+    write_parts(masks_, buffer,
+                parts_below(k, s.argument, s.index, facts_of(k, s.value)));
     Parts zeros;
     if (value.kind == Expr::Kind::Map && value.op == Op::Select) {
       const Expr& otherwise = k.exprs[value.inputs[2]];
       if (otherwise.kind == Expr::Kind::Constant && otherwise.bits == 0)
-        zeros = parts_below(k, s.index, facts_of(k, value.inputs[0]));
+        zeros = parts_below(k, s.argument, s.index, facts_of(k, value.inputs[0]));
     }
     write_parts(zeros_, buffer, zeros);
     const std::vector<Bounded> terms =
@@ -481,9 +493,7 @@ BehindSize::Value BehindSize::find_map(const Expr& e) {
 // Positions that a stage need not go through: those of a reduction that leave it as it
 // is, and those of a store that nobody needs.
 Facts RunEnds::stage_ends(const ScheduledKernel& k, const Stage& s) const {
-  if (s.nested || !s.domain.empty() || !s.useful.empty()) return {};
-  for (const ExprId id : loads_below(k, s.value))
-    if (!k.exprs[id].bounds.empty()) return {};
+  if (s.nested) return {};
   if (s.kind == StageKind::Store) return needed_of(k, s);
   const bool sum = s.op == Op::ReduceSum;
   if (!is_float(s.dtype) || (!sum && s.op != Op::ReduceMax)) return {};
@@ -549,13 +559,14 @@ void RunEnds::need_loads(const ScheduledKernel& k, const std::vector<Facts>& of_
   for (size_t id = 0; id < k.exprs.size(); ++id) {
     const Expr& e = k.exprs[id];
     if (!facts[id] || k.arguments.empty()) continue;
-    const auto reads = [&](uint32_t argument, const Parts& parts) {
-      if (k.arguments[argument].kind == Argument::Kind::Buffer)
-        need(k.arguments[argument].id, parts);
+    const auto is_buffer = [&](uint32_t argument) {
+      return k.arguments[argument].kind == Argument::Kind::Buffer;
     };
-    if (e.kind == Expr::Kind::Load)
-      reads(e.argument, parts_below(k, e.index, *facts[id]));
-    if (e.kind == Expr::Kind::Descend) reads(e.argument, {}), reads(e.table, {});
+    if (e.kind == Expr::Kind::Load && is_buffer(e.argument))
+      need(k.arguments[e.argument].id, parts_below(k, e.argument, e.index, *facts[id]));
+    if (e.kind == Expr::Kind::Descend)
+      for (const uint32_t argument : {e.argument, e.table})
+        if (is_buffer(argument)) need(k.arguments[argument].id, {});
   }
 }
 

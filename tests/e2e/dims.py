@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -156,6 +157,30 @@ def steps(folder):
         check(told.startswith(f"entry {entry}\n"), f"{size} rows are for entry {entry}")
 
 
+def behind_others(folder):
+    """What a run computes does not depend on what runs before it have left where it ends early: NaNs, of all rows."""
+    path, program, runs, out = folder / "attention.onnx", folder / "long", folder / "runs", folder / "answers"
+    path.write_bytes(attention())
+    env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
+    options = ("--dim", "batch=1..3", "--dim", "seq=1..70")
+    run(PACKER, path, "-o", program, "-q", *LEVEL, *options, env=env, seconds=300)
+    told = run(PACKER, path, "-o", "-", *LEVEL, *options, "--emit=fused", env=env).stdout.decode()
+    check(told.count("  ends i") >= 8, "loops over rows and over keys end with the run's sizes")
+    sizes = [(1, 1), (3, 64), (2, 17), (1, 33), (3, 5), (2, 70), (1, 70), (1, 2)]
+    for d in (runs, out):
+        shutil.rmtree(d, ignore_errors=True)
+        d.mkdir()
+    for i, (batch, seq) in enumerate(sizes):
+        write_npy(runs / f"{2 * i:02}.npy", [3, 70, 32], [float("nan")] * (3 * 70 * 32))
+        write_npy(runs / f"{2 * i + 1:02}.npy", [batch, seq, 32], numbers(batch * seq * 32, seq))
+    run(program, "--batch-dir", runs, "--output-dir", out, seconds=120)
+    for i, (batch, seq) in enumerate(sizes):
+        pack(path, folder / "alone", "--shape", f"batch={batch}", "--shape", f"seq={seq}")
+        run(folder / "alone", runs / f"{2 * i + 1:02}.npy", "--output", folder / "want.npy")
+        (got,) = out.glob(f"{2 * i + 1:02}*")
+        check(close(got, folder / "want.npy"), f"{batch} x {seq} behind a run of NaNs: as packed for it alone")
+
+
 def main():
     folder = work_folder("dims")
     program = as_alone(folder, "attention", attention(), ("--dim", "batch=1..2", "--dim", "seq=1..12"),
@@ -166,6 +191,7 @@ def main():
     disagreements(folder)
     steps(folder)
     decodes(folder)
+    behind_others(folder)
 
 
 main()
