@@ -96,7 +96,7 @@ NodeId Graph::add_input(std::string name, DType dtype, Shape shape,
 
 bool has_open_sizes(const Graph& g) {
   return std::ranges::any_of(
-      g.outputs(), [](const GraphOutput& output) { return output.seen.extents >= 0; });
+      g.inputs(), [](const GraphInput& input) { return input.seen.extents >= 0; });
 }
 
 void Graph::add_output(std::string name, NodeId node, std::optional<Interface> seen) {

@@ -113,8 +113,8 @@ private:
 struct Interface {
   int onnx_type = 0; // TensorProto.DataType
   Shape shape;
-  // Of an output whose size a run decides, within `shape`: the number of the output that
-  // holds its extents. -1: its size is known.
+  // Of what has a size that a run decides, within `shape`: the number of the input, or of
+  // the output, that holds its extents. -1: the size is known.
   int32_t extents = -1;
 
   bool operator==(const Interface&) const = default;
@@ -147,7 +147,7 @@ struct StateLink {
 };
 
 class Graph;
-// Whether a run decides the size of some output.
+// Whether a run decides the size of some input.
 bool has_open_sizes(const Graph& graph);
 
 int64_t element_count(const Shape& shape);
@@ -202,7 +202,11 @@ public:
     outputs_[index].seen = interface_of(node);
   }
 
-  void set_extents(size_t output, size_t extents) {
+  // Numbers of inputs, or of outputs.
+  void set_input_extents(size_t input, size_t extents) {
+    inputs_[input].seen.extents = static_cast<int32_t>(extents);
+  }
+  void set_output_extents(size_t output, size_t extents) {
     outputs_[output].seen.extents = static_cast<int32_t>(extents);
   }
 

@@ -621,7 +621,8 @@ void RunEnds::run() {
 } // namespace
 
 void find_run_ends(FusedGraph& fused) {
-  if (has_open_sizes(fused.graph)) RunEnds(fused).run();
+  const auto is_open = [](const GraphOutput& output) { return output.seen.extents >= 0; };
+  if (std::ranges::any_of(fused.graph.outputs(), is_open)) RunEnds(fused).run();
 }
 
 } // namespace svod::select

@@ -61,6 +61,7 @@ void PortImport::add_input_extents(const InputShapes& shapes, const Scope& scope
     }
     const auto rank = static_cast<int64_t>(open->second.size());
     interface.open_inputs[port.first] = {g().inputs().size(), open->second, {}, {}};
+    g().set_input_extents(port.first, g().inputs().size());
     g().add_input(port.name + ".shape", DType::I64, {rank});
   }
 }

@@ -161,7 +161,7 @@ void PortImport::add_extents() {
                                        : constant_int(g(), DType::I64, {1}, shape[axis]));
     }
     import_.interface.extents[output] = g().outputs().size();
-    g().set_extents(output, g().outputs().size());
+    g().set_output_extents(output, g().outputs().size());
     g().add_output(g().outputs()[output].name + ".shape", concat(g(), sizes, 0));
   }
 }

@@ -97,8 +97,11 @@ void PortImport::add_state(const ModelPort& input, const ModelPort& output) {
     return fail("the size of output " + quoted(to.name) +
                 " is the run's, and that of input " + quoted(from.name) +
                 " is fixed; fix both (--shape), or open the input's (--dim)");
-  const bool numbers =
-      from.seen == g().interface_of(from.node) && to.seen == g().interface_of(to.node);
+  const auto is_seen_whole = [&](const auto& port) {
+    const Interface own = g().interface_of(port.node);
+    return port.seen.onnx_type == own.onnx_type && port.seen.shape == own.shape;
+  };
+  const bool numbers = is_seen_whole(from) && is_seen_whole(to);
   const std::optional<int64_t> axis = grown_axis(from.seen.shape, to.seen.shape);
   if (!numbers || from.seen.onnx_type != to.seen.onnx_type || !axis)
     return fail("input " + quoted(from.name) + " is " + type_text(from.seen) +

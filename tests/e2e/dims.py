@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Sizes that a run decides (--dim): each one's answers are those of a pack for it alone, and sizes outside are refused."""
+import math
 import os
 import pathlib
 import random
@@ -157,28 +158,27 @@ def steps(folder):
         check(told.startswith(f"entry {entry}\n"), f"{size} rows are for entry {entry}")
 
 
-def behind_others(folder):
-    """What a run computes does not depend on what runs before it have left where it ends early: NaNs, of all rows."""
-    path, program, runs, out = folder / "attention.onnx", folder / "long", folder / "runs", folder / "answers"
-    path.write_bytes(attention())
+def behind_others(folder, name, network, options, most, runs_of):
+    """What a run computes does not depend on what runs before it have left where it ends early: NaNs, of the largest size.
+    `runs_of`: dimensions with values, and the shape of x."""
+    path, program, runs, out = folder / f"{name}.onnx", folder / "behind", folder / "runs", folder / "answers"
+    path.write_bytes(network)
     env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
-    options = ("--dim", "batch=1..3", "--dim", "seq=1..70")
     run(PACKER, path, "-o", program, "-q", *LEVEL, *options, env=env, seconds=300)
     told = run(PACKER, path, "-o", "-", *LEVEL, *options, "--emit=fused", env=env).stdout.decode()
-    check(told.count("  ends i") >= 8, "loops over rows and over keys end with the run's sizes")
-    sizes = [(1, 1), (3, 64), (2, 17), (1, 33), (3, 5), (2, 70), (1, 70), (1, 2)]
     for d in (runs, out):
         shutil.rmtree(d, ignore_errors=True)
         d.mkdir()
-    for i, (batch, seq) in enumerate(sizes):
-        write_npy(runs / f"{2 * i:02}.npy", [3, 70, 32], [float("nan")] * (3 * 70 * 32))
-        write_npy(runs / f"{2 * i + 1:02}.npy", [batch, seq, 32], numbers(batch * seq * 32, seq))
+    for i, (_, shape) in enumerate(runs_of):
+        write_npy(runs / f"{2 * i:02}.npy", most, [float("nan")] * math.prod(most))
+        write_npy(runs / f"{2 * i + 1:02}.npy", shape, numbers(math.prod(shape), i))
     run(program, "--batch-dir", runs, "--output-dir", out, seconds=120)
-    for i, (batch, seq) in enumerate(sizes):
-        pack(path, folder / "alone", "--shape", f"batch={batch}", "--shape", f"seq={seq}")
+    for i, (dims, _) in enumerate(runs_of):
+        pack(path, folder / "alone", *[word for d in dims.items() for word in ("--shape", f"{d[0]}={d[1]}")])
         run(folder / "alone", runs / f"{2 * i + 1:02}.npy", "--output", folder / "want.npy")
         (got,) = out.glob(f"{2 * i + 1:02}*")
-        check(close(got, folder / "want.npy"), f"{batch} x {seq} behind a run of NaNs: as packed for it alone")
+        check(close(got, folder / "want.npy"), f"{name} at {dims} behind a run of NaNs: as packed for it alone")
+    return told.count("  ends i")
 
 
 def main():
@@ -191,7 +191,12 @@ def main():
     disagreements(folder)
     steps(folder)
     decodes(folder)
-    behind_others(folder)
+    ends = behind_others(folder, "attention", attention(), ("--dim", "batch=1..3", "--dim", "seq=1..70"), [3, 70, 32],
+                         [({"batch": b, "seq": s}, [b, s, 32])
+                          for b, s in ((1, 1), (3, 64), (2, 17), (1, 33), (3, 5), (2, 70), (1, 70), (1, 2))])
+    check(ends >= 8, "loops over rows and over keys end with the run's sizes")
+    behind_others(folder, "picture", picture(), ("--dim", "h=4..40", "--dim", "x[3]=4..48"), [1, 3, 40, 48],
+                  [({"h": h, "w_": w}, [1, 3, h, w]) for h, w in ((4, 4), (7, 48), (40, 5), (17, 33), (40, 48))])
 
 
 main()
