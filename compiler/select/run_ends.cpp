@@ -126,6 +126,83 @@ std::optional<std::pair<int64_t, int64_t>> dimension_of(const IndexPool& pool,
   return std::pair(stride, end / stride);
 }
 
+// Kernels that make the sizes of outputs, and what these are made of: as few positions
+// each as a list of sizes has.
+class SizeKernels {
+public:
+  explicit SizeKernels(const FusedGraph& fused) : f_(fused) {}
+  // Of all outputs whose sizes are made of nothing else; in ascending order.
+  std::set<size_t> run();
+
+private:
+  bool add(BufferId buffer, std::set<size_t>& found) const;
+  bool is_short(size_t kernel) const;
+
+  const FusedGraph& f_;
+};
+
+bool SizeKernels::is_short(size_t kernel) const {
+  constexpr int64_t kFewPositions = 16;
+  const ScheduledKernel& k = f_.kernels[kernel];
+  const bool chained = std::ranges::any_of(f_.chains, [&](const Chain& c) {
+    return kernel >= c.first && kernel < c.first + c.count;
+  });
+  int64_t positions = 1;
+  for (AxisId a = 0; a < k.indices.axis_count(); ++a) positions *= k.indices.extent(a);
+  return !chained && !k.call() && !k.sequence() && positions <= kFewPositions;
+}
+
+// False where it is made of something else.
+bool SizeKernels::add(BufferId buffer, std::set<size_t>& found) const {
+  if (f_.buffers[buffer].input >= 0) return true;
+  bool written = false;
+  for (size_t i = 0; i < f_.kernels.size(); ++i) {
+    const std::vector<Argument>& arguments = f_.kernels[i].arguments;
+    const auto is_buffer = [](const Argument& a) {
+      return a.kind == Argument::Kind::Buffer;
+    };
+    if (std::ranges::none_of(arguments, [&](const Argument& a) {
+          return is_buffer(a) && a.written && a.id == buffer;
+        }))
+      continue;
+    written = true;
+    if (!found.insert(i).second) continue;
+    if (!is_short(i)) return false;
+    for (const Argument& a : arguments)
+      if (is_buffer(a) && a.read && !a.written && !add(a.id, found)) return false;
+  }
+  return written;
+}
+
+std::set<size_t> SizeKernels::run() {
+  std::set<size_t> out;
+  for (BufferId id = 0; id < f_.buffers.size(); ++id)
+    for (const GraphOutput& output : f_.graph.outputs()) {
+      std::set<size_t> found = out;
+      if (output.seen.extents >= 0 &&
+          std::ranges::count(f_.buffers[id].outputs, output.seen.extents) != 0 &&
+          add(id, found))
+        out = std::move(found);
+    }
+  return out;
+}
+
+// They come first, so that all others may ask them.
+void put_sizes_first(FusedGraph& f) {
+  const std::set<size_t> first = SizeKernels(f).run();
+  std::vector<size_t> order(first.begin(), first.end());
+  for (size_t i = 0; i < f.kernels.size(); ++i)
+    if (!first.contains(i)) order.push_back(i);
+  std::vector<ScheduledKernel> kernels;
+  for (const size_t i : order) kernels.push_back(std::move(f.kernels[i]));
+  f.kernels = std::move(kernels);
+  const auto behind = [&](size_t i) { // of those that come first
+    return static_cast<size_t>(std::ranges::distance(first.lower_bound(i), first.end()));
+  };
+  for (Chain& c : f.chains) c.first += behind(c.first);
+  for (FusedRegion& r : f.regions) r.kernels_before += behind(r.kernels_before);
+}
+
 class RunEnds {
 public:
   explicit RunEnds(FusedGraph& fused)
@@ -163,6 +240,7 @@ private:
 
   FusedGraph& f_;
   std::map<Size, Size> copies_; // of sizes
+  std::set<Size> constants_;    // extents that no run decides
   // By buffer: what is true, or other than zero, lies in each of these; nullopt: nobody
   // has written it yet.
   std::vector<std::optional<Parts>> masks_, zeros_;
@@ -325,8 +403,10 @@ void RunEnds::look_forwards(const ScheduledKernel& k, int64_t number) {
     if (s.kind != StageKind::Store) continue;
     const BufferId buffer = k.arguments[s.argument].id;
     const std::optional<Size> size = size_of(k, s.value);
-    if (size && s.index.is_constant()) copies_[{buffer, s.index.constant}] = *size;
     const Expr& value = k.exprs[s.value];
+    if (size && s.index.is_constant()) copies_[{buffer, s.index.constant}] = *size;
+    if (value.kind == Expr::Kind::Constant && s.index.is_constant())
+      constants_.insert({buffer, s.index.constant});
     write_parts(masks_, buffer,
                 parts_below(k, s.argument, s.index, facts_of(k, s.value)));
     Parts zeros;
@@ -362,9 +442,12 @@ void RunEnds::look_at_outputs() {
         const Shape strides = row_major_strides(b.shape);
         const auto buffer = static_cast<BufferId>(extents - f_.buffers.begin());
         for (size_t d = 0; d < b.shape.size(); ++d)
-          if (const auto size = copies_.find({buffer, static_cast<int64_t>(d)});
-              size != copies_.end())
-            parts.insert({strides[d], b.shape[d], size->second});
+          if (const Size own{buffer, static_cast<int64_t>(d)};
+              !constants_.contains(own)) {
+            const auto copy = copies_.find(own);
+            const Size size = copy == copies_.end() ? own : copy->second;
+            parts.insert({strides[d], b.shape[d], size});
+          }
       }
       need(id, parts);
     }
@@ -622,7 +705,9 @@ void RunEnds::run() {
 
 void find_run_ends(FusedGraph& fused) {
   const auto is_open = [](const GraphOutput& output) { return output.seen.extents >= 0; };
-  if (std::ranges::any_of(fused.graph.outputs(), is_open)) RunEnds(fused).run();
+  if (std::ranges::none_of(fused.graph.outputs(), is_open)) return;
+  put_sizes_first(fused);
+  RunEnds(fused).run();
 }
 
 } // namespace svod::select

@@ -121,6 +121,7 @@ LISTED = {
     "kChangeKeyBytes": "bytes: in front of conditions, of the stub's layout",
     "kLastChangeBit": "bit: the last of a mask of inputs",
     "kPart": "positions: of the tile that finishes a loop which a run ends, few enough to be little too much",
+    "kFewPositions": "positions: of a kernel that makes a list of sizes, of which one has as many as axes",
     "kNoPlace": "elements: an index that no memory has, which the importer gives where a condition fails",
     "kLowest": "of floats: what a mask puts in place of what a greatest must not see, or less",
     "kMostSteps": "steps of a kernel's loops: walked to see what it reads last, the compiler's own time",
