@@ -22,11 +22,13 @@ struct Rows {
   Graph g;
   NodeId x, count, mask;
 
-  Rows() {
+  // `made`: the size is computed where the extents of the output are.
+  explicit Rows(bool made = false) {
     x = g.add_input("x", DType::F32, {kRows, kColumns});
     const NodeId sizes = g.add_input("x.shape", DType::I64, {2});
     g.set_input_extents(0, 1);
     count = slice_axis(g, sizes, 0, 0, 1);
+    if (made) count = map(g, Op::Min, {count, constant_int(g, DType::I64, {1}, kRows)});
     mask = map(g, Op::Less,
                {iota(g, DType::I64, {kRows}, 0), broadcast_to(g, count, {kRows})});
   }
@@ -91,6 +93,16 @@ TEST_CASE("rows that no output has are not computed", "[fuse][bounded]") {
       CHECK(!ends_inside(k));
     }
   }
+}
+
+TEST_CASE("a size that only the extents of an output are is made first",
+          "[fuse][bounded]") {
+  Rows rows(true);
+  rows.give(rows.times_weights(rows.x, 32, 1));
+  const std::vector<ScheduledKernel> kernels = products(std::move(rows));
+  REQUIRE(kernels.size() == 1);
+  INFO(print(kernels[0]));
+  CHECK(ends_outside(kernels[0]));
 }
 
 TEST_CASE("an output of known size has all of its rows", "[fuse][bounded]") {
