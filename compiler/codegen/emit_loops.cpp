@@ -38,96 +38,56 @@ bool KernelEmitter::is_unrolled(size_t depth) const {
 }
 
 // One outer axis: from `low` to `high`, both C++ text, which are so far apart as one of
-// `lengths`.
+// `lengths`. Of a loop that ends where the run needs no more, what is left of the last
+// tile is computed in smaller ones, which may go beyond that end, not beyond `high`.
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
                                const std::string& high,
                                const std::vector<int64_t>& lengths) {
-  AxisId axis = order_[depth];
-  std::string i = "x" + std::to_string(axis);
-  size_t slot = 0;
-  while (slot < how_.tile.size() && how_.tile[slot].axis != axis) ++slot;
-  if (slot == how_.tile.size()) {
-    unroll_hint_of_outer(depth);
-    open("for (iptr " + i + " = " + low + "; " + i + " < " + high + "; ++" + i + ")");
-    emit_outer(depth + 1);
-    close();
-    return;
-  }
-  int count = how_.tile[slot].count;
-  Range before = narrowed_[axis];
-  line("iptr " + i + " = " + low + ";");
-  if (std::ranges::max(lengths) >= count) {
-    narrowed_[axis].high = std::max(before.low, before.high - count + 1);
-    counts_[slot] = count;
-    unroll_hint_of_outer(depth);
-    open("for (; " + i + " + " + std::to_string(count) + " <= " + high + "; " + i +
-         " += " + std::to_string(count) + ")");
-    emit_outer(depth + 1);
-    close();
-  }
-  std::set<int64_t> rests;
-  for (int64_t length : lengths) rests.insert(length % count);
-  for (int64_t rest : rests) {
-    if (rest == 0) continue;
-    narrowed_[axis] = {before.low, before.high - rest + 1};
-    counts_[slot] = static_cast<int>(rest);
-    open("if (" + high + " - " + i + " == " + std::to_string(rest) + ")");
-    emit_outer(depth + 1);
-    close();
-  }
-  counts_[slot] = 1;
-  narrowed_[axis] = before;
-}
-
-// Likewise of a loop that ends where the run needs no more. What is left of its last tile
-// is computed in smaller ones, of which the last may go beyond the end, not beyond
-// `high`.
-void KernelEmitter::emit_ended_range(size_t depth, const std::string& low,
-                                     const std::string& high,
-                                     const std::vector<int64_t>& lengths) {
+  constexpr int kPart = 4;
   const AxisId axis = order_[depth];
   const std::string i = "x" + std::to_string(axis), end = "end" + std::to_string(axis);
+  const bool ends = ends_early(axis);
+  const std::string needed = ends ? i + " < " + end + " && " : "";
   const auto slot = static_cast<size_t>(
       std::ranges::find(how_.tile, axis, &TileAxis::axis) - how_.tile.begin());
   if (slot == how_.tile.size()) {
     unroll_hint_of_outer(depth);
-    open("for (iptr " + i + " = " + low + "; " + i + " < " + end + " && " + i + " < " +
-         high + "; ++" + i + ")");
+    open("for (iptr " + i + " = " + low + "; " + needed + i + " < " + high + "; ++" + i +
+         ")");
     emit_outer(depth + 1);
-    return close();
+    close();
+    return;
   }
   const Range before = narrowed_[axis];
-  const int count = how_.tile[slot].count;
-  const auto emit_tile = [&](const std::string& head, int positions) {
-    narrowed_[axis] = {before.low, before.high - positions + 1};
+  const auto emit_tile = [&](const std::string& head, int positions, bool loop) {
+    narrowed_[axis] = {before.low, std::max(before.low, before.high - positions + 1)};
     counts_[slot] = positions;
+    if (loop) unroll_hint_of_outer(depth);
     open(head);
     emit_outer(depth + 1);
     close();
   };
-  const auto emit_loop = [&](const std::string& condition, int positions) {
-    unroll_hint_of_outer(depth);
-    emit_tile("for (; " + condition + "; " + i + " += " + std::to_string(positions) + ")",
-              positions);
-  };
   const auto inside = [&](int positions, const std::string& of) {
     return i + " + " + std::to_string(positions) + " <= " + of;
   };
-  constexpr int kPart = 4;
+  const auto emit_loop = [&](const std::string& condition, int positions) {
+    if (std::ranges::max(lengths) < positions) return;
+    emit_tile("for (; " + condition + "; " + i + " += " + std::to_string(positions) + ")",
+              positions, true);
+  };
+  const int count = how_.tile[slot].count;
   int part = count;
-  if (count > kPart) part = count % kPart == 0 ? kPart : count % 2 == 0 ? count / 2 : 1;
+  if (ends && count > kPart)
+    part = count % kPart == 0 ? kPart : count % 2 == 0 ? count / 2 : 1;
   line("iptr " + i + " = " + low + ";");
-  if (part < count && std::ranges::max(lengths) >= count)
-    emit_loop(inside(count, end) + " && " + inside(count, high), count);
-  if (std::ranges::max(lengths) >= part)
-    emit_loop(i + " < " + end + " && " + inside(part, high), part);
+  if (part < count) emit_loop(inside(count, end) + " && " + inside(count, high), count);
+  emit_loop(needed + inside(part, high), part);
   std::set<int64_t> rests;
   for (const int64_t length : lengths) rests.insert(length % part);
   rests.erase(0);
   for (const int64_t rest : rests)
-    emit_tile("if (" + i + " < " + end + " && " + high + " - " + i +
-                  " == " + std::to_string(rest) + ")",
-              static_cast<int>(rest));
+    emit_tile("if (" + needed + high + " - " + i + " == " + std::to_string(rest) + ")",
+              static_cast<int>(rest), false);
   counts_[slot] = 1;
   narrowed_[axis] = before;
 }
@@ -176,15 +136,12 @@ void KernelEmitter::emit_outer(size_t depth) {
   Range before = narrowed_[axis];
   bool first = needs_peel(axis, false), last = needs_peel(axis, true);
   const bool ends = ends_early(axis);
-  const auto emit_between = [&](const std::string& from, const std::string& to) {
+  if (!first && !last) {
     open("");
-    if (ends)
-      emit_ended_range(depth, from, to, lengths(first, last));
-    else
-      emit_range(depth, from, to, lengths(first, last));
+    emit_range(depth, low, high, lengths(false, false));
     close();
-  };
-  if (!first && !last) return emit_between(low, high);
+    return;
+  }
   if (first) {
     narrowed_[axis] = {0, 0};
     open(chunked ? "if (" + low + " == 0)" : "");
@@ -200,7 +157,9 @@ void KernelEmitter::emit_outer(size_t depth) {
     if (last)
       to = chunked ? "(" + high + " == " + end + " ? " + before_end + " : " + high + ")"
                    : before_end;
-    emit_between(from, to);
+    open("");
+    emit_range(depth, from, to, lengths(first, last));
+    close();
   }
   if (last) {
     narrowed_[axis] = {extent - 1, extent - 1};

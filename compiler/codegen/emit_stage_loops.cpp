@@ -193,7 +193,7 @@ void StageEmitter::emit_inner(const Stage& s, size_t depth, const Body& body) {
         << "a sum that ends where the run does is written otherwise";
     to = last ? "(" + end + " < " + to + " ? " + end + " : " + to + ")" : end;
   } else if (!here && !last && s.kind == StageKind::Reduce)
-    if (const std::string end = useful_end(s, depth); !end.empty()) to = end;
+    if (const std::string useful = useful_end(s, depth); !useful.empty()) to = useful;
   if (blocks)
     emit_blocks(s, depth, to, body);
   else

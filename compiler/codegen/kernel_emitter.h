@@ -41,8 +41,6 @@ private:
   bool is_unrolled(size_t depth) const;
   void emit_outer(size_t depth);
   bool ends_early(AxisId axis) const;
-  void emit_ended_range(size_t depth, const std::string& low, const std::string& high,
-                        const std::vector<int64_t>& lengths);
   void emit_run_ends();
   bool has_loop_below(size_t depth) const;
   void unroll_hint_of_outer(size_t depth);

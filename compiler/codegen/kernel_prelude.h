@@ -55,7 +55,6 @@ template <class E> SVOD_INLINE void store(E* to, Lanes<E> value) {
 #endif
 }
 #endif
-// A register of so many of them.
 // Where a loop from `low` to `high` ends of which a run needs `size` positions of a
 // dimension; `step` of them are one position of the loop.
 SVOD_INLINE iptr end_of_run(i64 size, iptr step, iptr low, iptr high) {
@@ -63,6 +62,7 @@ SVOD_INLINE iptr end_of_run(i64 size, iptr step, iptr low, iptr high) {
   const iptr end = size < 0 ? 0 : (iptr(size) + step - 1) / step;
   return end < low ? low : end;
 }
+// A register of so many of them.
 template <int N, class E> SVOD_INLINE Vector<E, N> load_elements(const E* from) {
 #ifdef SVOD_PLAIN
   return gathered<Vector<E, N>>(from);

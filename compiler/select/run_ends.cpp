@@ -10,7 +10,9 @@
 #include "compiler/select/run_ends.h"
 
 #include "compiler/ir/build.h"
+#include "compiler/kernel/buffer_uses.h"
 #include "compiler/kernel/stage_work.h"
+#include "compiler/select/size_kernels.h"
 
 #include <algorithm>
 #include <ranges>
@@ -57,6 +59,11 @@ template <class T> std::set<T> common(const std::set<T>& a, const std::set<T>& b
   std::set<T> out;
   std::ranges::set_intersection(a, b, std::inserter(out, out.end()));
   return out;
+}
+
+// What is so of all that was met: of the first, all that is known.
+void meet(std::optional<Parts>& of, const Parts& parts) {
+  of = of ? common(*of, parts) : parts;
 }
 
 // The axis with the largest factor: so many neighbouring positions are one step of it, as
@@ -126,81 +133,14 @@ std::optional<std::pair<int64_t, int64_t>> dimension_of(const IndexPool& pool,
   return std::pair(stride, end / stride);
 }
 
-// Kernels that make the sizes of outputs, and what these are made of: as few positions
-// each as a list of sizes has.
-class SizeKernels {
-public:
-  explicit SizeKernels(const FusedGraph& fused) : f_(fused) {}
-  // Of all outputs whose sizes are made of nothing else; in ascending order.
-  std::set<size_t> run();
-
-private:
-  bool add(BufferId buffer, std::set<size_t>& found) const;
-  bool is_short(size_t kernel) const;
-
-  const FusedGraph& f_;
-};
-
-bool SizeKernels::is_short(size_t kernel) const {
-  constexpr int64_t kFewPositions = 16;
-  const ScheduledKernel& k = f_.kernels[kernel];
-  const bool chained = std::ranges::any_of(f_.chains, [&](const Chain& c) {
-    return kernel >= c.first && kernel < c.first + c.count;
-  });
-  int64_t positions = 1;
-  for (AxisId a = 0; a < k.indices.axis_count(); ++a) positions *= k.indices.extent(a);
-  return !chained && !k.call() && !k.sequence() && positions <= kFewPositions;
-}
-
-// False where it is made of something else.
-bool SizeKernels::add(BufferId buffer, std::set<size_t>& found) const {
-  if (f_.buffers[buffer].input >= 0) return true;
-  bool written = false;
-  for (size_t i = 0; i < f_.kernels.size(); ++i) {
-    const std::vector<Argument>& arguments = f_.kernels[i].arguments;
-    const auto is_buffer = [](const Argument& a) {
-      return a.kind == Argument::Kind::Buffer;
-    };
-    if (std::ranges::none_of(arguments, [&](const Argument& a) {
-          return is_buffer(a) && a.written && a.id == buffer;
-        }))
-      continue;
-    written = true;
-    if (!found.insert(i).second) continue;
-    if (!is_short(i)) return false;
-    for (const Argument& a : arguments)
-      if (is_buffer(a) && a.read && !a.written && !add(a.id, found)) return false;
-  }
-  return written;
-}
-
-std::set<size_t> SizeKernels::run() {
-  std::set<size_t> out;
-  for (BufferId id = 0; id < f_.buffers.size(); ++id)
-    for (const GraphOutput& output : f_.graph.outputs()) {
-      std::set<size_t> found = out;
-      if (output.seen.extents >= 0 &&
-          std::ranges::count(f_.buffers[id].outputs, output.seen.extents) != 0 &&
-          add(id, found))
-        out = std::move(found);
-    }
+// Positions at which an index is in those parts.
+Facts facts_in(const ScheduledKernel& k, const Index& index,
+               const std::optional<Parts>& parts) {
+  Facts out;
+  for (const Part& p : parts ? *parts : Parts())
+    if (const auto position = position_along(k.indices, index, p.stride, p.extent))
+      out.insert({*position, p.size});
   return out;
-}
-
-// They come first, so that all others may ask them.
-void put_sizes_first(FusedGraph& f) {
-  const std::set<size_t> first = SizeKernels(f).run();
-  std::vector<size_t> order(first.begin(), first.end());
-  for (size_t i = 0; i < f.kernels.size(); ++i)
-    if (!first.contains(i)) order.push_back(i);
-  std::vector<ScheduledKernel> kernels;
-  for (const size_t i : order) kernels.push_back(std::move(f.kernels[i]));
-  f.kernels = std::move(kernels);
-  const auto behind = [&](size_t i) { // of those that come first
-    return static_cast<size_t>(std::ranges::distance(first.lower_bound(i), first.end()));
-  };
-  for (Chain& c : f.chains) c.first += behind(c.first);
-  for (FusedRegion& r : f.regions) r.kernels_before += behind(r.kernels_before);
 }
 
 class RunEnds {
@@ -208,7 +148,7 @@ public:
   explicit RunEnds(FusedGraph& fused)
       : f_(fused), masks_(fused.buffers.size()), zeros_(fused.buffers.size()),
         places_(fused.buffers.size()), needed_(fused.buffers.size()),
-        written_(fused.buffers.size(), -1) {}
+        uses_(buffer_uses(fused)) {}
   void run();
 
   // What is so where the condition is true.
@@ -218,17 +158,16 @@ public:
 
 private:
   void forget(BufferId buffer);
-  void look_forwards(const ScheduledKernel& k, int64_t number);
+  void look_forwards(const ScheduledKernel& k);
   void look_at_outputs();
-  void look_backwards(ScheduledKernel& k, int64_t number);
+  void look_backwards(ScheduledKernel& k, size_t number);
+  Size origin_of(const Size& size) const;
   std::optional<Size> size_of(const ScheduledKernel& k, ExprId id) const;
   std::vector<Bounded> bounded_terms(const ScheduledKernel& k, ExprId id,
                                      int64_t factor) const;
   Parts parts_of_place(const ScheduledKernel& k, const Index& index) const;
   Parts parts_below(const ScheduledKernel& k, uint32_t argument, const Index& index,
                     const Facts& facts) const;
-  void write_parts(std::vector<std::optional<Parts>>& of, BufferId buffer,
-                   const Parts& parts);
   Facts needed_of(const ScheduledKernel& k, const Stage& s) const;
   Facts outer_ends(const ScheduledKernel& k) const;
   Facts facts_below(const ScheduledKernel& k, ExprId id) const;
@@ -236,7 +175,7 @@ private:
   void give_end(ScheduledKernel& k, const Below& below) const;
   void need(BufferId buffer, const Parts& parts);
   void need_loads(const ScheduledKernel& k, const std::vector<Facts>& of_stages);
-  bool is_known(const Size& size, int64_t before) const;
+  bool is_known(const Size& size, size_t before) const;
 
   FusedGraph& f_;
   std::map<Size, Size> copies_; // of sizes
@@ -248,7 +187,7 @@ private:
   std::vector<std::optional<std::vector<Bounded>>> places_;
   // By buffer: what is needed lies in each of these; nullopt: nobody needs any.
   std::vector<std::optional<Parts>> needed_;
-  std::vector<int64_t> written_; // by buffer: the last kernel that writes it
+  const std::vector<BufferUse> uses_;
 };
 
 // Whether what an expression is given decides more than its value.
@@ -265,14 +204,18 @@ bool is_plain(const ScheduledKernel& k) {
          });
 }
 
+// What a size is a copy of, or itself.
+Size RunEnds::origin_of(const Size& size) const {
+  const auto copy = copies_.find(size);
+  return copy == copies_.end() ? size : copy->second;
+}
+
 std::optional<Size> RunEnds::size_of(const ScheduledKernel& k, ExprId id) const {
   const Expr& e = k.exprs[id];
   if (e.kind != Expr::Kind::Load || e.dtype != DType::I64 || !e.index.is_constant() ||
       !e.bounds.empty() || k.arguments[e.argument].kind != Argument::Kind::Buffer)
     return std::nullopt;
-  const Size size{k.arguments[e.argument].id, e.index.constant};
-  const auto copy = copies_.find(size);
-  return copy == copies_.end() ? size : copy->second;
+  return origin_of({k.arguments[e.argument].id, e.index.constant});
 }
 
 Facts RunEnds::facts_of(const ScheduledKernel& k, ExprId condition) const {
@@ -290,10 +233,7 @@ Facts RunEnds::facts_of(const ScheduledKernel& k, ExprId condition) const {
       out.insert({*position, *size});
   } else if (e.kind == Expr::Kind::Load && (e.bounds.empty() || e.bits == 0) &&
              k.arguments[e.argument].kind == Argument::Kind::Buffer) {
-    const std::optional<Parts>& mask = masks_[k.arguments[e.argument].id];
-    for (const Part& p : mask ? *mask : Parts())
-      if (const auto position = position_along(k.indices, e.index, p.stride, p.extent))
-        out.insert({*position, p.size});
+    out = facts_in(k, e.index, masks_[k.arguments[e.argument].id]);
   }
   return out;
 }
@@ -380,20 +320,13 @@ Parts RunEnds::parts_below(const ScheduledKernel& k, uint32_t argument,
   return out;
 }
 
-void RunEnds::write_parts(std::vector<std::optional<Parts>>& of, BufferId buffer,
-                          const Parts& parts) {
-  of[buffer] = of[buffer] ? common(*of[buffer], parts) : parts;
-}
-
 // Of a buffer whose values are not looked at.
 void RunEnds::forget(BufferId buffer) {
   masks_[buffer] = zeros_[buffer] = Parts();
   places_[buffer].emplace();
 }
 
-void RunEnds::look_forwards(const ScheduledKernel& k, int64_t number) {
-  for (const Argument& a : k.arguments)
-    if (a.kind == Argument::Kind::Buffer && a.written) written_[a.id] = number;
+void RunEnds::look_forwards(const ScheduledKernel& k) {
   if (!is_plain(k)) {
     for (const Argument& a : k.arguments)
       if (a.kind == Argument::Kind::Buffer && a.written) forget(a.id);
@@ -407,15 +340,14 @@ void RunEnds::look_forwards(const ScheduledKernel& k, int64_t number) {
     if (size && s.index.is_constant()) copies_[{buffer, s.index.constant}] = *size;
     if (value.kind == Expr::Kind::Constant && s.index.is_constant())
       constants_.insert({buffer, s.index.constant});
-    write_parts(masks_, buffer,
-                parts_below(k, s.argument, s.index, facts_of(k, s.value)));
+    meet(masks_[buffer], parts_below(k, s.argument, s.index, facts_of(k, s.value)));
     Parts zeros;
     if (value.kind == Expr::Kind::Map && value.op == Op::Select) {
       const Expr& otherwise = k.exprs[value.inputs[2]];
       if (otherwise.kind == Expr::Kind::Constant && otherwise.bits == 0)
         zeros = parts_below(k, s.argument, s.index, facts_of(k, value.inputs[0]));
     }
-    write_parts(zeros_, buffer, zeros);
+    meet(zeros_[buffer], zeros);
     const std::vector<Bounded> terms =
         s.dtype == DType::I64 ? bounded_terms(k, s.value, 1) : std::vector<Bounded>();
     std::optional<std::vector<Bounded>>& places = places_[buffer];
@@ -424,9 +356,7 @@ void RunEnds::look_forwards(const ScheduledKernel& k, int64_t number) {
 }
 
 // What all readers need is what some reader does.
-void RunEnds::need(BufferId buffer, const Parts& parts) {
-  needed_[buffer] = needed_[buffer] ? common(*needed_[buffer], parts) : parts;
-}
+void RunEnds::need(BufferId buffer, const Parts& parts) { meet(needed_[buffer], parts); }
 
 void RunEnds::look_at_outputs() {
   for (BufferId id = 0; id < f_.buffers.size(); ++id) {
@@ -444,9 +374,7 @@ void RunEnds::look_at_outputs() {
         for (size_t d = 0; d < b.shape.size(); ++d)
           if (const Size own{buffer, static_cast<int64_t>(d)};
               !constants_.contains(own)) {
-            const auto copy = copies_.find(own);
-            const Size size = copy == copies_.end() ? own : copy->second;
-            parts.insert({strides[d], b.shape[d], size});
+            parts.insert({strides[d], b.shape[d], origin_of(own)});
           }
       }
       need(id, parts);
@@ -458,19 +386,15 @@ void RunEnds::look_at_outputs() {
 }
 
 // What somebody writes before that kernel.
-bool RunEnds::is_known(const Size& size, int64_t before) const {
+bool RunEnds::is_known(const Size& size, size_t before) const {
+  const std::vector<size_t>& writers = uses_[size.buffer].writers;
   return f_.buffers[size.buffer].input >= 0 ||
-         (written_[size.buffer] >= 0 && written_[size.buffer] < before);
+         (!writers.empty() && writers.back() < before);
 }
 
 // Positions that are needed of what a stage stores.
 Facts RunEnds::needed_of(const ScheduledKernel& k, const Stage& s) const {
-  const std::optional<Parts>& needed = needed_[k.arguments[s.argument].id];
-  Facts out;
-  for (const Part& p : needed ? *needed : Parts())
-    if (const auto position = position_along(k.indices, s.index, p.stride, p.extent))
-      out.insert({*position, p.size});
-  return out;
+  return facts_in(k, s.index, needed_[k.arguments[s.argument].id]);
 }
 
 // Likewise of all that the kernel stores.
@@ -503,15 +427,10 @@ Facts RunEnds::facts_below(const ScheduledKernel& k, ExprId root) const {
 }
 
 Facts RunEnds::zeros_of(const ScheduledKernel& k, const Expr& e) const {
-  Facts out;
   if (e.kind != Expr::Kind::Load || !e.bounds.empty() ||
       k.arguments[e.argument].kind != Argument::Kind::Buffer)
-    return out;
-  const std::optional<Parts>& zeros = zeros_[k.arguments[e.argument].id];
-  for (const Part& p : zeros ? *zeros : Parts())
-    if (const auto position = position_along(k.indices, e.index, p.stride, p.extent))
-      out.insert({*position, p.size});
-  return out;
+    return {};
+  return facts_in(k, e.index, zeros_[k.arguments[e.argument].id]);
 }
 
 // What an expression is behind a size: less than any number that is meant, as what masks
@@ -641,7 +560,7 @@ void RunEnds::need_loads(const ScheduledKernel& k, const std::vector<Facts>& of_
   }
   for (size_t id = 0; id < k.exprs.size(); ++id) {
     const Expr& e = k.exprs[id];
-    if (!facts[id] || k.arguments.empty()) continue;
+    if (!facts[id]) continue;
     const auto is_buffer = [&](uint32_t argument) {
       return k.arguments[argument].kind == Argument::Kind::Buffer;
     };
@@ -653,7 +572,7 @@ void RunEnds::need_loads(const ScheduledKernel& k, const std::vector<Facts>& of_
   }
 }
 
-void RunEnds::look_backwards(ScheduledKernel& k, int64_t number) {
+void RunEnds::look_backwards(ScheduledKernel& k, size_t number) {
   const auto ends_along = [&](const Below& b, const std::vector<AxisId>& loops) {
     const std::optional<Steps> steps = steps_along(k.indices, b.position);
     return steps && contains(loops, steps->axis) && k.is_loop(steps->axis) &&
@@ -669,20 +588,22 @@ void RunEnds::look_backwards(ScheduledKernel& k, int64_t number) {
     if (ends_along(b, k.loops.outer)) give_end(k, b), outer.insert(b);
   std::vector<Facts> of_stages(k.stages.size(), outer);
   // One loop's end is that of all stages that have the loop.
-  std::map<AxisId, std::set<Below>> inner;
+  std::vector<Facts> ends_of;
+  for (const Stage& s : k.stages) ends_of.push_back(stage_ends(k, s));
+  std::map<AxisId, Facts> inner;
   for (size_t i = 0; i < k.stages.size(); ++i)
-    for (const Below& b : stage_ends(k, k.stages[i]))
+    for (const Below& b : ends_of[i])
       if (ends_along(b, k.inner(k.stages[i])))
         inner[steps_along(k.indices, b.position)->axis].insert(b);
   for (const auto& [axis, found] : inner) {
     const Below& b = *found.begin();
-    const bool all = std::ranges::all_of(k.stages, [&](const Stage& s) {
-      return !contains(k.inner(s), axis) || stage_ends(k, s).contains(b);
-    });
-    if (!all) continue;
-    give_end(k, b);
+    std::vector<size_t> with_loop;
     for (size_t i = 0; i < k.stages.size(); ++i)
-      if (contains(k.inner(k.stages[i]), axis)) of_stages[i].insert(b);
+      if (contains(k.inner(k.stages[i]), axis)) with_loop.push_back(i);
+    if (!std::ranges::all_of(with_loop, [&](size_t i) { return ends_of[i].contains(b); }))
+      continue;
+    give_end(k, b);
+    for (const size_t i : with_loop) of_stages[i].insert(b);
   }
   need_loads(k, of_stages);
   for (const RunEnd& e : k.ends) need(k.arguments[e.argument].id, {});
@@ -694,11 +615,9 @@ void RunEnds::run() {
       if (id != kNoBuffer) forget(id);
   for (BufferId id = 0; id < f_.buffers.size(); ++id)
     if (f_.buffers[id].input >= 0) forget(id);
-  for (size_t i = 0; i < f_.kernels.size(); ++i)
-    look_forwards(f_.kernels[i], static_cast<int64_t>(i));
+  for (const ScheduledKernel& k : f_.kernels) look_forwards(k);
   look_at_outputs();
-  for (size_t i = f_.kernels.size(); i-- > 0;)
-    look_backwards(f_.kernels[i], static_cast<int64_t>(i));
+  for (size_t i = f_.kernels.size(); i-- > 0;) look_backwards(f_.kernels[i], i);
 }
 
 } // namespace
