@@ -6,6 +6,7 @@
 #include "compiler/codegen/write_emitter.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace svod::codegen {
 
@@ -53,56 +54,75 @@ void WriteEmitter::emit_write(const Stage& s, const Value& value, const Point& p
   if (!guard.empty()) close();
 }
 
-// Whether the positions of the register tile are neighbours where the lanes lie apart:
-// their vectors are the columns of what is written in rows.
-bool WriteEmitter::writes_columns(const Stage& s, const std::vector<Point>& all) const {
-  int64_t step = 0;
-  const auto fewest = static_cast<size_t>(how(s).columns);
-  if (fewest == 0 || all.size() < fewest || all.size() > size_t(k_.loops.lanes))
-    return false;
-  for (size_t n = 0; n < all.size(); ++n) {
-    int64_t at = 0;
-    for (size_t i = 0; i < how_.tile.size(); ++i) {
-      if (!k_.indices.affine_in(s.index, how_.tile[i].axis, step)) return false;
-      at += step * all[n][i];
-    }
-    if (at != static_cast<int64_t>(n)) return false;
-  }
-  auto fails_by_position = [&](const Point& p) {
-    return std::ranges::any_of(s.domain, [&](const Bound& b) {
-      return !holds(b, p) && !lane_dependent(b.index);
-    });
-  };
-  return std::ranges::none_of(all, fails_by_position);
+// What of a store's conditions hangs on lanes, at a position where all others hold.
+std::optional<std::string> WriteEmitter::lanes_condition(const Stage& s, const Point& p) {
+  std::vector<Bound> uniform, by_lane;
+  split_bounds(s.domain, p, uniform, by_lane);
+  if (!uniform.empty()) return std::nullopt;
+  return condition(by_lane, p, true);
 }
 
-void WriteEmitter::emit_columns(const Stage& s, const std::vector<Point>& all) {
-  // Rows of the square that nobody takes: any value will do. Zeros, which an initializer
-  // without them leaves to the compiler, became a call of memset.
-  std::string list, rows = fresh("t"), column;
-  for (const Point& p : all) {
+// The positions of the register tile in runs that are neighbours where the lanes lie
+// apart: their vectors are the columns of what is written in rows. No runs where they are
+// too short, or a condition tells the positions of one from each other.
+std::vector<WriteEmitter::Columns>
+WriteEmitter::columns_of(const Stage& s, const std::vector<Point>& all) {
+  const int64_t fewest = how(s).columns;
+  if (fewest == 0) return {};
+  std::vector<TileAxis> tile = how_.tile;
+  for (TileAxis& t : tile) {
+    t.count = 1;
+    for (const Point& p : all) t.count = std::max(t.count, offset_of(t.axis, p) + 1);
+  }
+  const int64_t run = columns_of_tile(k_, s, tile);
+  if (run < fewest || run > k_.loops.lanes) return {};
+  std::vector<Point> sorted = all;
+  std::ranges::stable_sort(sorted, {}, [&](const Point& p) {
+    int64_t at = 0, step = 0;
+    for (const TileAxis& t : tile)
+      if (k_.indices.affine_in(s.index, t.axis, step)) at += step * offset_of(t.axis, p);
+    return at;
+  });
+  std::vector<Columns> out;
+  for (auto first = sorted.begin(); first != sorted.end(); first += run) {
+    const std::optional<std::string> wanted = lanes_condition(s, *first);
+    Columns columns{{first, first + run}, wanted.value_or("")};
+    const bool alike = wanted && std::ranges::all_of(columns.points, [&](const Point& p) {
+                         return lanes_condition(s, p) == wanted;
+                       });
+    if (!alike) return {};
+    out.push_back(std::move(columns));
+  }
+  return out;
+}
+
+void WriteEmitter::emit_columns(const Stage& s, const Columns& columns) {
+  const auto& [points, wanted] = columns;
+  std::string list, column;
+  for (const Point& p : points) {
     column = to_store(s.dtype, splat(eval(s.value, p), s.dtype));
     list += (list.empty() ? "" : ", ") + column;
   }
-  for (size_t i = all.size(); i < size_t(k_.loops.lanes); ++i) list += ", " + column;
-  line("v" + store_type(s.dtype) + " " + rows + "[kLanes] = {" + list + "};");
-  line("transpose_lanes(" + rows + ");");
-  std::vector<Bound> uniform, by_lane;
-  split_bounds(s.domain, all[0], uniform, by_lane);
-  std::string wanted = condition(by_lane, all[0], true);
-  std::string to =
-      "a" + std::to_string(s.argument) + " + " + index_text(s.index, all[0], true);
-  line("#pragma clang loop unroll(full)");
-  line("for (iptr l = 0; l < kLanes; ++l)" +
-       (wanted.empty() ? "" : " if (" + wanted + ")") +
-       (int(all.size()) == k_.loops.lanes ? " store(" + to + ", " + rows + "[l]);"
-                                          : " store_part(" + to + ", " + rows + "[l], " +
-                                                std::to_string(all.size()) + ");"));
+  // Rows of the square that nobody takes: any value will do. Zeros, which an initializer
+  // without them leaves to the compiler, became a call of memset.
+  const size_t square = std::bit_ceil(points.size());
+  for (size_t i = points.size(); i < square; ++i) list += ", " + column;
+  const std::string vectors = fresh("t");
+  line("v" + store_type(s.dtype) + " " + vectors + "[" + std::to_string(square) +
+       "] = {" + list + "};");
+  line("store_columns<" + std::to_string(points.size()) + ">(" + vectors +
+       ", [&](iptr l) { return a" + std::to_string(s.argument) + " + " +
+       index_text(s.index, points[0], true) +
+       "; }, [&]([[maybe_unused]] iptr l) { return " +
+       (wanted.empty() ? "true" : wanted) + "; });");
 }
 
 void WriteEmitter::emit_writes(const Stage& s, const std::vector<Point>& all) {
   if (write_neighbours(s, all)) return;
-  if (writes_columns(s, all)) return emit_columns(s, all);
+  if (const std::vector<Columns> runs = columns_of(s, all); !runs.empty()) {
+    for (const Columns& run : runs) emit_columns(s, run);
+    return;
+  }
   if (emit_byte_rows(s, all)) return;
   for (const Point& p : all) emit_write(s, eval(s.value, p), p);
 }

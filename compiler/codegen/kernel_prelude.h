@@ -72,6 +72,13 @@ template <int N, class E> SVOD_INLINE Vector<E, N> load_elements(const E* from) 
   return out;
 #endif
 }
+template <class E, int N> SVOD_INLINE void store_elements(E* to, Vector<E, N> value) {
+#ifdef SVOD_PLAIN
+  scattered(to, value);
+#else
+  __builtin_memcpy(to, &value, sizeof value);
+#endif
+}
 // The first lanes of a vector, and a vector of them followed by zeros.
 template <int N, class T> SVOD_INLINE Vector<Element<T>, N> first_part(T value) {
   if constexpr (Traits<T>::kLanes == N)
@@ -329,23 +336,54 @@ template <class How, int W, class T> SVOD_INLINE void across_each(T* v) {
     v[i] = halves<How, W>(v[2 * i], v[2 * i + 1], NumbersTo<kLanes>());
   if constexpr (W > 2) across_each<How, W / 2>(v);
 }
-// kLanes vectors as a square: element l of v[i] and element i of v[l] change places.
-// Squares of 2 W by 2 W swap two of their quarters.
+// kSide vectors as squares of so many lanes each: in a square element l of v[i] and
+// element i of v[l] change places. Squares of 2 W by 2 W swap two of their quarters.
 template <int W, bool kUpper, class T, int... kLane>
 SVOD_INLINE T quarters(T a, T b, Numbers<int, kLane...>) {
   return shuffle_<(kUpper ? ((kLane & W) == 0 ? kLane + W : kLanes + kLane)
                           : ((kLane & W) == 0 ? kLane : kLanes + kLane - W))...>(a, b);
 }
-template <int W = 1, class T> SVOD_INLINE void transpose_lanes(T* v) {
+template <int kSide, int W = 1, class T> SVOD_INLINE void transpose_squares(T* v) {
   constexpr auto kAll = NumbersTo<kLanes>();
 #pragma clang loop unroll(full)
-  for (int i = 0; i < kLanes; ++i) {
+  for (int i = 0; i < kSide; ++i) {
     if ((i & W) != 0) continue;
     const T a = v[i], b = v[i + W];
     v[i] = quarters<W, false>(a, b, kAll);
     v[i + W] = quarters<W, true>(a, b, kAll);
   }
-  if constexpr (2 * W < kLanes) transpose_lanes<2 * W>(v);
+  if constexpr (2 * W < kSide) transpose_squares<kSide, 2 * W>(v);
+}
+// The first kCount of kSide elements that begin at lane kFirst.
+template <int kCount, int kFirst, class E, int... kLane>
+SVOD_INLINE void store_row(E* to, Lanes<E> value, Numbers<int, kLane...>) {
+  constexpr int kSide = sizeof...(kLane);
+  if constexpr (kSide == kLanes) {
+    if constexpr (kCount == kLanes)
+      store(to, value);
+    else
+      store_part(to, value, kCount);
+  } else if constexpr (kCount == kSide) {
+    store_elements<E, kSide>(to, shuffle_<(kFirst + kLane)...>(value, value));
+  } else {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kCount; ++i) to[i] = value[kFirst + i];
+  }
+}
+// The vectors are the first kColumns of columns: row l of them goes to `to(l)` where it
+// is wanted.
+template <int kColumns, class E, class To, class Wanted, int kSide, int... kRow>
+SVOD_INLINE void store_rows(Lanes<E> (&v)[kSide], To to, Wanted wanted,
+                            Numbers<int, kRow...>) {
+  ((wanted(kRow) ? store_row<kColumns, kRow / kSide * kSide>(to(kRow), v[kRow % kSide],
+                                                             NumbersTo<kSide>())
+                 : void()),
+   ...);
+}
+template <int kColumns, class E, int kSide, class To, class Wanted>
+SVOD_INLINE void store_columns(Vector<E, kLanes> (&v)[kSide], To to, Wanted wanted) {
+  transpose_squares<kSide>(v);
+  store_rows<kColumns, E>(v, to, wanted, NumbersTo<kLanes>());
 }
 // Whether a comes before b as a new extreme: NaN is the most extreme of all.
 template <class T> SVOD_INLINE auto beats(T a, T b, bool greater, bool or_equal) {

@@ -3,6 +3,10 @@
 
 #include "compiler/codegen/expression_emitter.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace svod::codegen {
 
 class WriteEmitter : public ExpressionEmitter {
@@ -19,8 +23,15 @@ protected:
 private:
   void emit_lane_writes(const Stage& s, const Value& value, const Point& p,
                         const std::string& condition);
-  bool writes_columns(const Stage& s, const std::vector<Point>& all) const;
-  void emit_columns(const Stage& s, const std::vector<Point>& all);
+  // Positions of the register tile that are neighbours in memory, and which lanes of
+  // theirs are written.
+  struct Columns {
+    std::vector<Point> points;
+    std::string wanted;
+  };
+  std::optional<std::string> lanes_condition(const Stage& s, const Point& p);
+  std::vector<Columns> columns_of(const Stage& s, const std::vector<Point>& all);
+  void emit_columns(const Stage& s, const Columns& columns);
   bool emit_byte_rows(const Stage& s, const std::vector<Point>& all);
 };
 

@@ -168,4 +168,19 @@ Tile neighbours_in(const ScheduledKernel& k, const Stage& s, AxisId lane, int la
   return tile;
 }
 
+int64_t columns_of_tile(const ScheduledKernel& k, const Stage& s,
+                        const std::vector<TileAxis>& tile) {
+  std::map<int64_t, int64_t> count_at; // by distance
+  for (const TileAxis& t : tile) {
+    int64_t step = 0;
+    if (t.count == 1) continue;
+    if (!k.indices.affine_in(s.index, t.axis, step)) return 1;
+    count_at[step] = t.count;
+  }
+  int64_t run = 1;
+  for (auto at = count_at.find(run); at != count_at.end(); at = count_at.find(run))
+    run *= at->second;
+  return run;
+}
+
 } // namespace svod

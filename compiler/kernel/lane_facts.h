@@ -47,6 +47,12 @@ struct Tile {
 Tile neighbours_in(const ScheduledKernel& kernel, const Stage& stage, AxisId lane,
                    int lanes);
 
+// Positions of a tile that are neighbours in what the stage writes, where its lanes lie
+// apart: a run of so many columns, of which the tile has several where it has more
+// positions. 1 where an axis of the tile has no one distance.
+int64_t columns_of_tile(const ScheduledKernel& kernel, const Stage& stage,
+                        const std::vector<TileAxis>& tile);
+
 // Loads of the first stage that all lanes share, where it is a sum of products.
 std::vector<ExprId> shared_factors(const ScheduledKernel& kernel);
 

@@ -146,23 +146,14 @@ void TileCounter::reduce(uint32_t number) {
   loops(n);
 }
 
-// Whether the tile's positions are neighbours where the lanes lie apart, as many as make
-// a square. (Four heads of a tile are no neighbours: keys that were turned lane by lane
-// for them took 34 us, as squares 2.7.)
+// Whether the tile has neighbours where the lanes lie apart, as many as make a square.
+// (Four heads of a tile are no neighbours: keys that were turned lane by lane for them
+// took 34 us, as squares 2.7.)
 bool TileCounter::turns(const Stage& s) const {
   const auto number = static_cast<size_t>(&s - k_.stages.data());
   const int fewest = number < how_.stages.size() ? how_.stages[number].columns : 0;
-  if (fewest == 0 || piece_.points() < fewest || piece_.points() > k_.loops.lanes)
-    return false;
-  int64_t next = 1, step = 0;
-  for (size_t i = how_.tile.size(); i-- > 0;) {
-    const TileAxis& t = how_.tile[i];
-    const int count = tile_count(piece_.counts, t.axis);
-    if (count == 1) continue;
-    if (!k_.indices.affine_in(s.index, t.axis, step) || step != next) return false;
-    next *= count;
-  }
-  return true;
+  const int64_t columns = columns_of_tile(k_, s, piece_.counts);
+  return fewest != 0 && columns >= fewest && columns <= k_.loops.lanes;
 }
 
 // A value on its way to memory, once.
