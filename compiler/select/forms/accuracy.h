@@ -10,14 +10,19 @@
 
 namespace svod::select {
 
-// How many times what the sum errs as it is written a form of a convolution may err.
-inline constexpr double kMostAmplified = 8.5;
+// How many times what the sum errs as it is written, on such inputs, a form of a
+// convolution may err.
+struct ErrorBound {
+  double most = 8.5;
+  Inputs inputs = Inputs::Activations;
+};
+// What no form in a network may go beyond.
+ErrorBound error_bound(const Graph& g);
 
-// The error of a form, relative to that of the sum as it is written, where that is at
-// most `most` and all else within bounds, which is noted; the form is told then how to
-// make its sums.
+// The error of a form, relative to that of the sum as it is written, where that and all
+// else is within bounds, which is noted; the form is told then how to make its sums.
 std::optional<double> accepted_error(const Graph& g, const Convolution& c,
-                                     WinogradForm& form, double most);
+                                     WinogradForm& form, const ErrorBound& bound);
 bool is_accurate(const Graph& g, const MatrixProduct& p);
 
 // What the contractions of a network err together, relative to sums that add one product

@@ -18,7 +18,7 @@ namespace {
 // What a form of a contraction may cost.
 struct FormBounds {
   uint64_t more_bytes = std::numeric_limits<uint64_t>::max(); // of weights
-  double error = kMostAmplified;
+  ErrorBound error;
 };
 
 struct AcceptedForm {
@@ -154,7 +154,7 @@ static NodeId fast_form(Algorithms& out, const Graph& graph, const Contraction& 
 // looked at.
 static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c,
                                         const Users& users, const Core& core,
-                                        double most) {
+                                        const ErrorBound& most) {
   const int64_t lanes = core.lanes;
   std::vector<FormPrice> out;
   const std::optional<GroupedConvolution> groups = match_groups(graph, c, lanes);
@@ -179,7 +179,7 @@ static std::vector<FormPrice> prices_of(const Graph& graph, const Contraction& c
 // Of each contraction the bytes that its form may add.
 static std::map<NodeId, uint64_t> limits_of(const Graph& graph, const Users& users,
                                             const Core& core, uint64_t budget,
-                                            double most) {
+                                            const ErrorBound& most) {
   std::vector<NodeId> sums;
   std::vector<std::vector<FormPrice>> prices;
   for (NodeId n : graph.live_nodes())
@@ -202,7 +202,7 @@ static std::string source_of(const Graph& graph, NodeId n) {
 // With forms of convolutions that err at most so many times what the sums err as they are
 // written; `error` gets what all contractions do.
 static Algorithms choose_within(const Graph& graph, const Target& target,
-                                const FormOptions& forms, double most,
+                                const FormOptions& forms, const ErrorBound& most,
                                 NetworkError& error) {
   Algorithms out;
   const Core core(target, graph);
@@ -244,10 +244,10 @@ static Algorithms choose_within(const Graph& graph, const Target& target,
 // At half of what a written sum errs hardly a form is left.
 Algorithms choose_algorithms(const Graph& graph, const Target& target,
                              const FormOptions& forms) {
-  for (double most = kMostAmplified;; most /= 2) {
+  for (ErrorBound bound = error_bound(graph);; bound.most /= 2) {
     NetworkError error;
-    Algorithms out = choose_within(graph, target, forms, most, error);
-    if (error.is_within() || most < 1) return out;
+    Algorithms out = choose_within(graph, target, forms, bound, error);
+    if (error.is_within() || bound.most < 1) return out;
   }
 }
 

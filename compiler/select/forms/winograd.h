@@ -7,6 +7,7 @@
 #pragma once
 
 #include "compiler/select/forms/reading.h"
+#include "compiler/select/forms/samples.h"
 #include "compiler/select/forms/transform.h"
 
 #include <array>
@@ -107,6 +108,7 @@ struct WinogradError {
   double plain = 0, blocked = 0;
 };
 WinogradError winograd_error(const Graph& g, const Convolution& conv,
-                             const WinogradForm& form);
+                             const WinogradForm& form,
+                             Inputs inputs = Inputs::Activations);
 
 } // namespace svod::select

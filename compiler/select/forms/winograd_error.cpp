@@ -2,7 +2,6 @@
 // on sampled inputs: bounds from norms are worse than what happens by orders of
 // magnitude.
 #include "compiler/kernel/sum_blocks.h"
-#include "compiler/select/forms/samples.h"
 #include "compiler/select/forms/winograd.h"
 
 #include <algorithm>
@@ -85,7 +84,7 @@ struct Errors {
 } // namespace
 
 WinogradError winograd_error(const Graph& g, const Convolution& conv,
-                             const WinogradForm& form) {
+                             const WinogradForm& form, Inputs inputs) {
   const std::vector<float> weights = known_values(g, conv.weight);
   const Convolution::Pair m = form.outputs;
   Convolution::Pair r = conv.taps; // together
@@ -95,7 +94,7 @@ WinogradError winograd_error(const Graph& g, const Convolution& conv,
     axes[a] = m[a] == 1 ? as_written(r[a]) : winograd_matrices(m[a], r[a]);
   }
   const int64_t rows = axes[0].input[0].columns, columns = axes[1].input[0].columns;
-  Samples samples;
+  Samples samples(inputs);
   Errors written, plain, blocked;
   int64_t counted = 0, step = std::max<int64_t>(1, conv.outputs / 6);
   // Few numbers say little of the size of their errors.
