@@ -37,13 +37,23 @@ bool KernelEmitter::is_unrolled(size_t depth) const {
          moving_turns() > 1;
 }
 
+// Positions at a time of what is left of a tile of `count` where a run ends: a divisor of
+// it, so that what is left at the end of the axis is known, and no single ones, which read
+// the factor that they share again each.
+static int part_of_tile(int count) {
+  constexpr int kPart = 4, kFewest = 3;
+  if (count <= kPart || count % kPart == 0) return std::min(count, kPart);
+  int part = kFewest;
+  while (count % part != 0) ++part;
+  return part;
+}
+
 // One outer axis: from `low` to `high`, both C++ text, which are so far apart as one of
 // `lengths`. Of a loop that ends where the run needs no more, what is left of the last
 // tile is computed in smaller ones, which may go beyond that end, not beyond `high`.
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
                                const std::string& high,
                                const std::vector<int64_t>& lengths) {
-  constexpr int kPart = 4;
   const AxisId axis = order_[depth];
   const std::string i = "x" + std::to_string(axis), end = "end" + std::to_string(axis);
   const bool ends = ends_early(axis);
@@ -76,9 +86,7 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
               positions, true);
   };
   const int count = how_.tile[slot].count;
-  int part = count;
-  if (ends && count > kPart)
-    part = count % kPart == 0 ? kPart : count % 2 == 0 ? count / 2 : 1;
+  const int part = ends ? part_of_tile(count) : count;
   line("iptr " + i + " = " + low + ";");
   if (part < count) emit_loop(inside(count, end) + " && " + inside(count, high), count);
   emit_loop(needed + inside(part, high), part);

@@ -19,6 +19,10 @@ std::string print(const Grouping& grouping) {
     if (!group.rows.empty()) out += " rows";
     for (NodeId n : group.rows) out += " " + name_of(n);
     if (group.unrolled) out += " unrolled";
+    for (const auto& [axis, extents] : group.read_as) {
+      out += " axis " + std::to_string(axis) + " as";
+      for (int64_t extent : extents) out += " " + std::to_string(extent);
+    }
     out += "\n";
   }
   return out;

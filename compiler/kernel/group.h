@@ -29,6 +29,9 @@ struct Group {
   std::set<NodeId> rows; // reductions over row_axes of root's own domain
   std::vector<int64_t> row_axes;
   bool unrolled = false; // some of its loops are written out
+  // Dimensions of root that its readers see as several, from the outermost on: loops
+  // over each end where a run needs no more of it (select/run_ends.h).
+  std::map<int64_t, Shape> read_as;
 
   // The reduction that reads the operands.
   NodeId innermost() const { return nested != kNoNode ? nested : base; }

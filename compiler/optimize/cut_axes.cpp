@@ -154,10 +154,12 @@ constexpr int64_t kMostCopies = 256;
 class AxisCutter {
 public:
   AxisCutter(const Group& group, const Graph& graph, const Lower& lower)
-      : group_(group), g(graph), lower_(lower), lowered_(lower(spec_)) {}
+      : group_(group), g(graph), lower_(lower), spec_(cut_as_read(group)),
+        lowered_(lower(spec_)) {}
   CutKernel run();
 
 private:
+  static LowerSpec cut_as_read(const Group& group);
   void lower_again() { lowered_ = lower_(spec_); }
   void refine();
   bool is_position(Dim dim) const;
@@ -170,6 +172,13 @@ private:
   LowerSpec spec_;
   Lowered lowered_;
 };
+
+LowerSpec AxisCutter::cut_as_read(const Group& group) {
+  LowerSpec out;
+  for (const auto& [axis, extents] : group.read_as)
+    out.splits[{group.root, axis}].assign(extents.begin() + 1, extents.end());
+  return out;
+}
 
 void AxisCutter::refine() {
   for (int i = 0; i < 16 && refine_splits(lowered_, spec_); ++i) lower_again();

@@ -60,6 +60,7 @@ private:
   bool decided(NodeId n, bool by_rule);
   void store(NodeId n, StoreReason reason);
   void write_parts(NodeId concat, NodeId target, Shape start);
+  std::map<int64_t, Shape> read_as(NodeId n) const;
   Group& group_at(NodeId root) { return groups_.at(root); }
   int64_t count(NodeId n) const { return element_count(g[n].shape); }
 
@@ -430,6 +431,33 @@ void Grouper::write_parts(NodeId concat, NodeId target, Shape start) {
   }
 }
 
+// The dimensions of `flat` that are several of `shape`: their extents, in order.
+static std::map<int64_t, Shape> several_of(const Shape& flat, const Shape& shape) {
+  std::map<int64_t, Shape> out;
+  size_t d = 0;
+  for (size_t axis = 0; axis < flat.size(); ++axis) {
+    Shape extents;
+    int64_t product = 1;
+    for (; d < shape.size() && product * shape[d] <= flat[axis]; product *= shape[d++])
+      if (shape[d] != 1) extents.push_back(shape[d]);
+    if (product != flat[axis]) return {};
+    if (extents.size() > 1) out[static_cast<int64_t>(axis)] = extents;
+  }
+  return out;
+}
+
+// Where all readers see the same.
+std::map<int64_t, Shape> Grouper::read_as(NodeId n) const {
+  std::optional<std::map<int64_t, Shape>> out;
+  for (NodeId user : users_[n]) {
+    if (g[user].op != Op::Reshape) return {};
+    std::map<int64_t, Shape> own = several_of(g[n].shape, g[user].shape);
+    if (out && *out != own) return {};
+    out = std::move(own);
+  }
+  return out.value_or(std::map<int64_t, Shape>());
+}
+
 Grouping Grouper::run() {
   find_users();
   std::vector<NodeId> order = g.live_nodes();
@@ -450,6 +478,9 @@ Grouping Grouper::run() {
       out_.groups.push_back(groups_.at(n));
     }
   }
+  if (has_open_sizes(g))
+    for (Group& group : out_.groups)
+      if (group.target == group.root) group.read_as = read_as(group.root);
   return std::move(out_);
 }
 

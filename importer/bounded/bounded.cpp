@@ -272,8 +272,18 @@ std::optional<Element> source_of(const Graph& g, Element element) {
   return std::nullopt;
 }
 
-// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to;
-// kNoNode: none is.
+// The other factor of a product, of which one is this known number, that does not wrap.
+NodeId other_factor(const Graph& g, NodeId product, int64_t number) {
+  const Node& at = g[product];
+  if (at.op != Op::Mul || number == 0 || !range_of(g, product)) return kNoNode;
+  for (int i : {0, 1})
+    if (const auto known = known_ints(g, at.inputs[i]); known && known->front() == number)
+      return at.inputs[1 - i];
+  return kNoNode;
+}
+
+// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to, or the n
+// of n * 4 / 4; kNoNode: none is.
 NodeId equal_operand(const Graph& g, NodeId size) {
   const Node& at = g[size];
   if (at.inputs.size() != 2) return kNoNode;
@@ -287,6 +297,9 @@ NodeId equal_operand(const Graph& g, NodeId size) {
   if ((at.op == Op::Mul || over) && is(right, 1)) return left;
   if ((at.op == Op::Add && is(left, 0)) || (at.op == Op::Mul && is(left, 1)))
     return right;
+  if (over)
+    if (const auto divisor = known_ints(g, right))
+      return other_factor(g, left, divisor->front());
   if (at.op != Op::Max && at.op != Op::Min) return kNoNode;
   const auto a = range_of(g, left);
   const auto b = range_of(g, right);
