@@ -190,11 +190,9 @@ private:
   const std::vector<BufferUse> uses_;
 };
 
-// Whether what an expression is given decides more than its value.
+// Whether what an expression is given decides more than its value: a place in memory.
 bool may_fail(const Expr& e) {
-  return e.kind == Expr::Kind::Checked || e.kind == Expr::Kind::Descend ||
-         (e.kind == Expr::Kind::Map && !is_float(e.dtype) &&
-          (e.op == Op::Div || e.op == Op::Mod));
+  return e.kind == Expr::Kind::Checked || e.kind == Expr::Kind::Descend;
 }
 
 bool is_plain(const ScheduledKernel& k) {

@@ -296,10 +296,10 @@ void bounded_flatten(NodeImport& node, Rule) {
   give_reshaped(node, to);
 }
 
-// Sizes of the run that both have cancel out, whatever they are.
+// Sizes that both have cancel out: of the run, whatever they are, and known ones.
 static void cancel_equal(std::vector<Size>& a, std::vector<Size>& b) {
   std::erase_if(a, [&](const Size& size) {
-    if (known(size.size)) return false;
+    if (known(size.size) && size.bound == 0) return false;
     const auto same =
         std::ranges::find(b, size.size.id, [](const Size& s) { return s.size.id; });
     if (same == b.end()) return false;
