@@ -285,7 +285,7 @@ Parts RunEnds::parts_of_place(const ScheduledKernel& k, const Index& index) cons
   const auto dynamic = std::ranges::find_if(index.terms, [&](const auto& t) {
     return k.indices.term(t.first).kind == Term::Kind::Dynamic;
   });
-  if (dynamic == index.terms.end() || index.constant != 0) return {};
+  if (dynamic == index.terms.end()) return {};
   const Term& place = k.indices.term(dynamic->first);
   const int64_t stride = dynamic->second, limit = place.high + 1;
   Index others = index;

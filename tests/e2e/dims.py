@@ -41,6 +41,25 @@ def attention():
          tensor("joined", [3], [0, 0, 32], INT64)])
 
 
+def flattened():
+    """Products of rows of all batches at once, as exporters write linear layers; batch and rows are taken apart in between, and
+    at the end the batch is what is left."""
+    return model(
+        [node("Shape", ["x"], ["sizes"]), node("Slice", ["sizes", "zero", "two"], ["rows"]),
+         node("Slice", ["sizes", "one", "two"], ["seq"]),
+         node("Reshape", ["x", "flat32"], ["xf"]), node("Gemm", ["xf", "w1", "b1"], ["g"]),
+         node("Concat", ["rows", "w48"], ["to48"], axis=0), node("Reshape", ["g", "to48"], ["g3"]),
+         node("Split", ["g3"], ["q", "k", "v"], axis=2), node("Mul", ["q", "k"], ["qk"]), node("Add", ["qk", "v"], ["qkv"]),
+         node("Reshape", ["qkv", "flat16"], ["f"]), node("Gemm", ["f", "w2"], ["h"]),
+         node("Concat", ["left", "seq", "w32"], ["to32"], axis=0), node("Reshape", ["h", "to32"], ["h3"]),
+         node("Add", ["x", "h3"], ["y"])],
+        [value("x", ["batch", "seq", 32])], [value("y", ["batch", "seq", 32])],
+        [random_tensor("w1", [32, 48], 4, 0.3), random_tensor("b1", [48], 5, 0.3), random_tensor("w2", [16, 32], 6, 0.3),
+         *(tensor(name, [1], [number], INT64)
+           for name, number in (("zero", 0), ("one", 1), ("two", 2), ("w48", 48), ("w32", 32), ("left", -1))),
+         tensor("flat32", [2], [-1, 32], INT64), tensor("flat16", [2], [-1, 16], INT64)], opset=11)
+
+
 def picture():
     """A convolution with a border, its maxima in pairs, and the mean of all: what lies beyond a picture must not be seen."""
     return model(
@@ -195,6 +214,9 @@ def main():
                          [({"batch": b, "seq": s}, [b, s, 32])
                           for b, s in ((1, 1), (3, 64), (2, 17), (1, 33), (3, 5), (2, 70), (1, 70), (1, 2))])
     check(ends >= 8, "loops over rows and over keys end with the run's sizes")
+    ends = behind_others(folder, "flattened", flattened(), ("--dim", "batch=1..3", "--dim", "seq=1..70"), [3, 70, 32],
+                         [({"batch": b, "seq": s}, [b, s, 32]) for b, s in ((1, 1), (3, 64), (2, 17), (3, 70), (1, 70), (1, 2))])
+    check(ends >= 9, "loops over rows of all batches, and over those of each, end with the run's sizes")
     behind_others(folder, "picture", picture(), ("--dim", "h=4..40", "--dim", "x[3]=4..48"), [1, 3, 40, 48],
                   [({"h": h, "w_": w}, [1, 3, h, w]) for h, w in ((4, 4), (7, 48), (40, 5), (17, 33), (40, 48))])
 

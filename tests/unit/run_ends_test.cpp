@@ -143,6 +143,33 @@ TEST_CASE("a sum ends where a factor is zero behind", "[fuse][bounded]") {
   }
 }
 
+// Rows that are picked one by one, and read as several batches of them.
+TEST_CASE("a flat dimension is looped over as its readers see it", "[fuse][bounded]") {
+  for (const bool open : {true, false}) {
+    Graph g;
+    if (open) g = Rows().g;
+    const NodeId x =
+        open ? g.inputs()[0].node : g.add_input("x", DType::F32, {kRows, kColumns});
+    const Shape flat = {1, kRows, kColumns};
+    const NodeId at = expand(g, g.add_input("at", DType::I64, {1, kRows, 1}), flat);
+    const NodeId picked = gather(g, reshape(g, x, flat), at, 1);
+    const NodeId batches = reshape(g, picked, {4, kRows / 4, kColumns});
+    const NodeId queries = slice_axis(g, batches, 2, 0, 32),
+                 keys = slice_axis(g, batches, 2, 16, 32);
+    g.add_output("scores", matmul(g, queries, permute_last_two(g, keys)));
+    const FusedGraph f = fuse(rewrite::simplify(std::move(g)), *find_target("x86-64-v4"));
+    const auto picks = std::ranges::find_if(f.kernels, [](const ScheduledKernel& k) {
+      return std::ranges::any_of(
+          k.exprs, [](const Expr& e) { return e.kind == Expr::Kind::Checked; });
+    });
+    REQUIRE(picks != f.kernels.end());
+    INFO(print(*picks));
+    const bool in_batches = std::ranges::any_of(
+        picks->outer, [&](AxisId a) { return picks->indices.extent(a) == 4; });
+    CHECK(in_batches == open);
+  }
+}
+
 TEST_CASE("ends of runs are read back as they are printed", "[fuse][bounded]") {
   Rows rows;
   rows.give(rows.times_weights(rows.x, 32, 1));
