@@ -37,39 +37,35 @@ bool KernelEmitter::is_unrolled(size_t depth) const {
          moving_turns() > 1;
 }
 
-// Positions at a time of what is left of a tile of `count` where a run ends: a divisor of
-// it, so that what is left at the end of the axis is known, and no single ones, which read
-// the factor that they share again each.
-static int part_of_tile(int count) {
-  constexpr int kPart = 4, kFewest = 3;
-  if (count <= kPart || count % kPart == 0) return std::min(count, kPart);
-  int part = kFewest;
-  while (count % part != 0) ++part;
-  return part;
-}
-
 // One outer axis: from `low` to `high`, both C++ text, which are so far apart as one of
 // `lengths`. Of a loop that ends where the run needs no more, what is left of the last
-// tile is computed in smaller ones, which may go beyond that end, not beyond `high`.
+// tile is computed in smaller ones, and nothing beyond: what lies there may be numbers
+// that are no floats, and denormal ones take a hundred times as long.
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
                                const std::string& high,
                                const std::vector<int64_t>& lengths) {
+  constexpr int kPart = 4;
   const AxisId axis = order_[depth];
-  const std::string i = "x" + std::to_string(axis), end = "end" + std::to_string(axis);
+  const std::string i = "x" + std::to_string(axis);
   const bool ends = ends_early(axis);
-  const std::string needed = ends ? i + " < " + end + " && " : "";
+  const std::string stop = ends ? "stop" + std::to_string(axis) : high;
+  if (ends) {
+    const std::string end = "end" + std::to_string(axis);
+    line("const iptr " + stop + " = " + end + " < " + high + " ? " + end + " : " + high +
+         ";");
+  }
   const auto slot = static_cast<size_t>(
       std::ranges::find(how_.tile, axis, &TileAxis::axis) - how_.tile.begin());
   if (slot == how_.tile.size()) {
     unroll_hint_of_outer(depth);
-    open("for (iptr " + i + " = " + low + "; " + needed + i + " < " + high + "; ++" + i +
-         ")");
+    open("for (iptr " + i + " = " + low + "; " + i + " < " + stop + "; ++" + i + ")");
     emit_outer(depth + 1);
     close();
     return;
   }
   const Range before = narrowed_[axis];
   const auto emit_tile = [&](const std::string& head, int positions, bool loop) {
+    if (std::ranges::max(lengths) < positions) return;
     narrowed_[axis] = {before.low, std::max(before.low, before.high - positions + 1)};
     counts_[slot] = positions;
     if (loop) unroll_hint_of_outer(depth);
@@ -77,24 +73,23 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
     emit_outer(depth + 1);
     close();
   };
-  const auto inside = [&](int positions, const std::string& of) {
-    return i + " + " + std::to_string(positions) + " <= " + of;
-  };
-  const auto emit_loop = [&](const std::string& condition, int positions) {
-    if (std::ranges::max(lengths) < positions) return;
-    emit_tile("for (; " + condition + "; " + i + " += " + std::to_string(positions) + ")",
+  const auto emit_tiles_of = [&](int positions) {
+    const std::string count = std::to_string(positions);
+    emit_tile("for (; " + i + " + " + count + " <= " + stop + "; " + i + " += " + count +
+                  ")",
               positions, true);
   };
   const int count = how_.tile[slot].count;
-  const int part = ends ? part_of_tile(count) : count;
   line("iptr " + i + " = " + low + ";");
-  if (part < count) emit_loop(inside(count, end) + " && " + inside(count, high), count);
-  emit_loop(needed + inside(part, high), part);
+  emit_tiles_of(count);
+  const int part = ends ? std::min(count, kPart) : count;
+  if (part < count) emit_tiles_of(part);
   std::set<int64_t> rests;
   for (const int64_t length : lengths) rests.insert(length % part);
+  for (int rest = 1; ends && rest < part; ++rest) rests.insert(rest);
   rests.erase(0);
   for (const int64_t rest : rests)
-    emit_tile("if (" + needed + high + " - " + i + " == " + std::to_string(rest) + ")",
+    emit_tile("if (" + stop + " - " + i + " == " + std::to_string(rest) + ")",
               static_cast<int>(rest), false);
   counts_[slot] = 1;
   narrowed_[axis] = before;
