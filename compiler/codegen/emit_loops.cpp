@@ -44,7 +44,7 @@ bool KernelEmitter::is_unrolled(size_t depth) const {
 void KernelEmitter::emit_range(size_t depth, const std::string& low,
                                const std::string& high,
                                const std::vector<int64_t>& lengths) {
-  constexpr int kPart = 4;
+  constexpr int kMostRests = 6, kPart = 4; // of a tile that may be left in pieces
   const AxisId axis = order_[depth];
   const std::string i = "x" + std::to_string(axis);
   const bool ends = ends_early(axis);
@@ -82,7 +82,7 @@ void KernelEmitter::emit_range(size_t depth, const std::string& low,
   const int count = how_.tile[slot].count;
   line("iptr " + i + " = " + low + ";");
   emit_tiles_of(count);
-  const int part = ends ? std::min(count, kPart) : count;
+  const int part = ends && count > kMostRests ? kPart : count;
   if (part < count) emit_tiles_of(part);
   std::set<int64_t> rests;
   for (const int64_t length : lengths) rests.insert(length % part);
