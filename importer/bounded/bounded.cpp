@@ -282,8 +282,8 @@ NodeId other_factor(const Graph& g, NodeId product, int64_t number) {
   return kNoNode;
 }
 
-// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to, or the n
-// of n * 4 / 4; kNoNode: none is.
+// The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to, or the
+// n of n * 4 / 4; kNoNode: none is.
 NodeId equal_operand(const Graph& g, NodeId size) {
   const Node& at = g[size];
   if (at.inputs.size() != 2) return kNoNode;
