@@ -78,6 +78,8 @@ void Explainer::add_result(KernelAccount& k, const plan::Launched& l) const {
     k.taken.push_back(std::string(info(g[v.value].op).text) + " " + name_of(g, v.value));
   k.border = judge.border(number);
   k.profile = judge.profile_of(number);
+  for (const RunEnd& e : l.kernel->ends)
+    k.run_ends.push_back(l.kernel->indices.extent(e.axis) * e.step);
 }
 
 // Those of contractions that come from one of its ONNX nodes.
@@ -185,6 +187,7 @@ Account Explainer::run(const FusedGraph& fused) {
   before.operations = after.operations = 0;
   out_.saved_ns = gate_.gain_ns(before, after);
   out_.copies = plan::copies_of(plan_);
+  out_.open_sizes = has_open_sizes(fused.graph);
   return std::move(out_);
 }
 

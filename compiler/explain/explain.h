@@ -21,6 +21,8 @@ struct KernelAccount {
   std::vector<std::string> taken; // the ONNX node of each of them, or what it is
   std::optional<Verdict> border;
   std::optional<uint32_t> chain; // of Account::chains
+  // Positions of its loops that end where a run needs no more (select/run_ends.h).
+  std::vector<int64_t> run_ends;
   enum class Does : uint8_t {
     Computes,
     FillsBorder,
@@ -53,6 +55,7 @@ struct Account {
   IoProfile unfused; // one kernel per operator
   double saved_ns = 0;
   plan::Copies copies;
+  bool open_sizes = false; // a run decides some
   std::vector<KernelAccount> kernels;
   std::vector<ChainAccount> chains;
   std::vector<SequenceAccount> sequences;

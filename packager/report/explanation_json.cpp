@@ -44,7 +44,7 @@ void write_texts(JsonWriter& json, const char* key,
   json.end_list();
 }
 
-void write_kernel(JsonWriter& json, const KernelAccount& k) {
+void write_kernel(JsonWriter& json, const KernelAccount& k, bool open_sizes) {
   json.begin_object().pair("program", uint64_t{k.program});
   json.pair("launch", uint64_t{k.launch});
   write_texts(json, "nodes", k.nodes);
@@ -68,6 +68,11 @@ void write_kernel(JsonWriter& json, const KernelAccount& k) {
     json.end_object();
   }
   json.end_object();
+  if (open_sizes) {
+    json.key("run_ends").begin_list();
+    for (const int64_t positions : k.run_ends) json.value(positions);
+    json.end_list();
+  }
   if (k.chain) json.pair("chain", uint64_t{*k.chain});
   write_traffic(json, k.profile);
   json.end_object();
@@ -117,7 +122,8 @@ std::string explanation_json(const Account& account) {
       .milliseconds(a.missed_ns / 1e3);
   json.end_object();
   json.key("kernels").begin_list();
-  for (const KernelAccount& k : account.kernels) write_kernel(json, k);
+  for (const KernelAccount& k : account.kernels)
+    write_kernel(json, k, account.open_sizes);
   json.end_list();
   json.key("chains").begin_list();
   for (const explain::ChainAccount& c : account.chains) {

@@ -134,6 +134,12 @@ const char* does_text(KernelAccount::Does does) {
   return "calls for";
 }
 
+// Which loops a run's sizes end; their bounds.
+std::string run_ends_text(const KernelAccount& k) {
+  if (k.run_ends.empty()) return "every run computes all of it";
+  return "loops of " + join(k.run_ends, ", ") + " end where a run needs no more";
+}
+
 std::string kernel_text(const Account& account, size_t number) {
   const KernelAccount& k = account.kernels[number];
   std::string out = "\nkernel " + std::to_string(number) + "  k" +
@@ -145,6 +151,8 @@ std::string kernel_text(const Account& account, size_t number) {
     out += line("ends", "its result " + std::string(text_of(k.reason)) + readers_text(k));
     if (k.border) out += line("otherwise", border_text(*k.border));
   }
+  if (account.open_sizes && k.does == KernelAccount::Does::Computes)
+    out += line("sizes", run_ends_text(k));
   if (k.chain) {
     const explain::ChainAccount& c = account.chains[*k.chain];
     if (c.first == number)

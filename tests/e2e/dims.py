@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Sizes that a run decides (--dim): each one's answers are those of a pack for it alone, and sizes outside are refused."""
+import json
 import math
 import os
 import pathlib
@@ -177,6 +178,17 @@ def steps(folder):
         check(told.startswith(f"entry {entry}\n"), f"{size} rows are for entry {entry}")
 
 
+def explained(path, options, env):
+    """--explain says which loops end with the run's sizes, in words and in numbers, and nothing of them where all sizes are known."""
+    words = run(PACKER, path, "-o", "-", *LEVEL, *options, "--emit=fused", "--explain", env=env).stdout.decode()
+    told = run(PACKER, path, "-o", path.parent / "told", *LEVEL, *options, "--explain", "--json", "--verify", "off", env=env)
+    ends = [kernel["run_ends"] for kernel in json.loads(told.stdout)["explain"]["kernels"]]
+    bounds = {int(word.rsplit("..", 1)[1]) for word in options if ".." in word}
+    check(not any(ends) or any(bounds & set(e) for e in ends), f"loops that end have a bound of {sorted(bounds)}")
+    check(words.count("  sizes       loops of ") == sum(bool(e) for e in ends), "--explain says so of each kernel that has one")
+    check(words.count("  sizes       every run computes all of it") > 0, "and of those whose loops do not end")
+
+
 def behind_others(folder, name, network, options, most, runs_of):
     """What a run computes does not depend on what runs before it have left where it ends early: NaNs, of the largest size.
     `runs_of`: dimensions with values, and the shape of x."""
@@ -185,6 +197,7 @@ def behind_others(folder, name, network, options, most, runs_of):
     env = dict(os.environ, SVOD_CACHE_DIR=str(BUILD / "e2e" / "cache"))
     run(PACKER, path, "-o", program, "-q", *LEVEL, *options, env=env, seconds=300)
     told = run(PACKER, path, "-o", "-", *LEVEL, *options, "--emit=fused", env=env).stdout.decode()
+    explained(path, options, env)
     for d in (runs, out):
         shutil.rmtree(d, ignore_errors=True)
         d.mkdir()
