@@ -60,7 +60,7 @@ private:
   bool decided(NodeId n, bool by_rule);
   void store(NodeId n, StoreReason reason);
   void write_parts(NodeId concat, NodeId target, Shape start);
-  std::map<int64_t, Shape> read_as(NodeId n) const;
+  std::map<int64_t, Shape> read_as(const Group& group) const;
   Group& group_at(NodeId root) { return groups_.at(root); }
   int64_t count(NodeId n) const { return element_count(g[n].shape); }
 
@@ -446,12 +446,19 @@ static std::map<int64_t, Shape> several_of(const Shape& flat, const Shape& shape
   return out;
 }
 
-// Where all readers see the same.
-std::map<int64_t, Shape> Grouper::read_as(NodeId n) const {
+// Where all readers see the same. The last dimension stays whole: it is the lanes', and
+// which of its elements a run needs is seldom open.
+std::map<int64_t, Shape> Grouper::read_as(const Group& group) const {
+  const NodeId n = group.root;
+  const Op op = g[n].op;
+  const bool by_position =
+      is_map(op) || is_view(op) || is_reduce(op) || op == Op::Cast || op == Op::Gather;
+  if (group.target != n || !group.rows.empty() || !by_position) return {};
   std::optional<std::map<int64_t, Shape>> out;
   for (NodeId user : users_[n]) {
     if (g[user].op != Op::Reshape) return {};
     std::map<int64_t, Shape> own = several_of(g[n].shape, g[user].shape);
+    own.erase(static_cast<int64_t>(g[n].shape.size()) - 1);
     if (out && *out != own) return {};
     out = std::move(own);
   }
@@ -479,8 +486,7 @@ Grouping Grouper::run() {
     }
   }
   if (has_open_sizes(g))
-    for (Group& group : out_.groups)
-      if (group.target == group.root) group.read_as = read_as(group.root);
+    for (Group& group : out_.groups) group.read_as = read_as(group);
   return std::move(out_);
 }
 
