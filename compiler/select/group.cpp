@@ -4,6 +4,7 @@
 // epilogue), an elementwise chain is one kernel. What decides is how often a value would
 // be evaluated.
 #include "compiler/select/group.h"
+#include "compiler/select/read_as.h"
 
 #include "compiler/kernel/stage_work.h"
 
@@ -60,7 +61,6 @@ private:
   bool decided(NodeId n, bool by_rule);
   void store(NodeId n, StoreReason reason);
   void write_parts(NodeId concat, NodeId target, Shape start);
-  std::map<int64_t, Shape> read_as(const Group& group) const;
   Group& group_at(NodeId root) { return groups_.at(root); }
   int64_t count(NodeId n) const { return element_count(g[n].shape); }
 
@@ -431,40 +431,6 @@ void Grouper::write_parts(NodeId concat, NodeId target, Shape start) {
   }
 }
 
-// The dimensions of `flat` that are several of `shape`: their extents, in order.
-static std::map<int64_t, Shape> several_of(const Shape& flat, const Shape& shape) {
-  std::map<int64_t, Shape> out;
-  size_t d = 0;
-  for (size_t axis = 0; axis < flat.size(); ++axis) {
-    Shape extents;
-    int64_t product = 1;
-    for (; d < shape.size() && product * shape[d] <= flat[axis]; product *= shape[d++])
-      if (shape[d] != 1) extents.push_back(shape[d]);
-    if (product != flat[axis]) return {};
-    if (extents.size() > 1) out[static_cast<int64_t>(axis)] = extents;
-  }
-  return out;
-}
-
-// Where all readers see the same. The last dimension stays whole: it is the lanes', and
-// which of its elements a run needs is seldom open.
-std::map<int64_t, Shape> Grouper::read_as(const Group& group) const {
-  const NodeId n = group.root;
-  const Op op = g[n].op;
-  const bool by_position =
-      is_map(op) || is_view(op) || is_reduce(op) || op == Op::Cast || op == Op::Gather;
-  if (group.target != n || !group.rows.empty() || !by_position) return {};
-  std::optional<std::map<int64_t, Shape>> out;
-  for (NodeId user : users_[n]) {
-    if (g[user].op != Op::Reshape) return {};
-    std::map<int64_t, Shape> own = several_of(g[n].shape, g[user].shape);
-    own.erase(static_cast<int64_t>(g[n].shape.size()) - 1);
-    if (out && *out != own) return {};
-    out = std::move(own);
-  }
-  return out.value_or(std::map<int64_t, Shape>());
-}
-
 Grouping Grouper::run() {
   find_users();
   std::vector<NodeId> order = g.live_nodes();
@@ -486,7 +452,7 @@ Grouping Grouper::run() {
     }
   }
   if (has_open_sizes(g))
-    for (Group& group : out_.groups) group.read_as = read_as(group);
+    for (Group& group : out_.groups) group.read_as = read_as(g, users_, group);
   return std::move(out_);
 }
 
