@@ -15,6 +15,7 @@ static constexpr PassName kPasses[] = {
     {"integer-contractions", "simplify"},
     {"simplify", "simplify"},
     {"fixed-point", "simplify"},
+    {"double-sums", "simplify"},
     {"equal-programs", "fuse"},
     {"wide-channels", "fuse"},
     {"algorithms", "fuse"},

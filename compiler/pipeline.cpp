@@ -8,6 +8,7 @@
 #include "compiler/plan/apart.h"
 #include "compiler/plan/order_kernels.h"
 #include "compiler/plan/place_steps.h"
+#include "compiler/rewrite/double_sums.h"
 #include "compiler/rewrite/fixed_point.h"
 #include "compiler/rewrite/integer_contractions.h"
 #include "compiler/rewrite/settle_states.h"
@@ -174,9 +175,23 @@ static FusedGraph order_for_memory(FusedGraph fused, const Target& target,
   return arena(*ordered) < arena(fused) ? *std::move(ordered) : fused;
 }
 
+// Whether bytes are to be the same on every level (double_sums.h). Small cores have no
+// doubles, or functions for them.
+static bool keeps_steps(const Graph& graph, const CompileOptions& options) {
+  return options.exact && options.target.levels[0].has_vectors() &&
+         rewrite::quantises(graph);
+}
+
+// A level that cannot add a product to a sum in one instruction does as those that can.
+static Target one_rounding(Target target) {
+  for (Level& level : target.levels) level.rounds_once = !level.fma();
+  return target;
+}
+
 static codegen::Kernels compile_traced(const Graph& graph, const CompileOptions& options,
                                        Passes& passes) {
-  const Target& target = options.target;
+  const bool same_steps = keeps_steps(graph, options);
+  const Target target = same_steps ? one_rounding(options.target) : options.target;
   // Shapes and element types are final: nothing below asks about them again.
   check("import", graph);
   Graph integers = passes.run("integer-contractions", [&] {
@@ -198,6 +213,8 @@ static codegen::Kernels compile_traced(const Graph& graph, const CompileOptions&
       if (options.fixed_point != nullptr) *options.fixed_point = std::move(made);
       return out;
     });
+  if (same_steps)
+    simple = passes.run("double-sums", [&] { return rewrite::sums_in_double(simple); });
   const bool direct_only = options.exact || options.as_written || target.is_small();
   EqualSearch equal;
   simple = passes.run("equal-programs", [&] {

@@ -214,6 +214,8 @@ Kernels emit(plan::Plan plan, const Target& target) {
       source.symbol = program_symbol(program, source.level);
       if (k.levels[level].small) source.flags.emplace_back("-Os");
       if (!k.levels[level].pack_scalars) source.flags.emplace_back("-fno-slp-vectorize");
+      if (target.levels[level].rounds_once)
+        source.flags.emplace_back("-DSVOD_ROUNDS_ONCE");
       if (serves_all)
         source.flags = {"-O2", "-fno-vectorize", "-fno-slp-vectorize",
                         "-fno-unroll-loops"};

@@ -188,13 +188,37 @@ template <class M> SVOD_INLINE bool any_(M mask) {
 #define SVOD_FMA_WIDTH 64
 #endif
 #ifdef SVOD_HAS_FMA
-template <class T> inline constexpr bool kHasFma = kWidth<T> <= SVOD_FMA_WIDTH;
+template <class T> inline constexpr bool kFuses = kWidth<T> <= SVOD_FMA_WIDTH;
 #else
-template <class T> inline constexpr bool kHasFma = false;
+template <class T> inline constexpr bool kFuses = false;
+#endif
+#ifdef SVOD_ROUNDS_ONCE
+// Floats without the instruction. A product is exact in double; so that the sum is not
+// rounded twice, it is first rounded to odd: an inexact one whose last bit is 0 becomes
+// its neighbour on the side of what it misses (Boldo and Melquiond, Emulation of a FMA
+// and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd, 2008).
+template <class T> inline constexpr bool kHasFma = kFuses<T> || kWidth<T> == 32;
+template <Floating T> SVOD_INLINE T ma_by_doubles(T a, T b, T c) {
+  using D = Like<T, double>;
+  using I = IntOf<D>;
+  const D product = lanes_<double>(a) * lanes_<double>(b), added = lanes_<double>(c);
+  const D sum = product + added, back = sum - product;
+  const D missed = (product - (sum - back)) + (added - back); // NaN where sum is infinite
+  const I bits = bits_<I>(sum),
+          one = choose((missed > D(0)) == (sum > D(0)), I(1), I(-1));
+  const I odd = choose((bits & I(1)) == I(0), I(bits + one), bits);
+  return lanes_<float>(choose(missed * missed > D(0), bits_<D>(odd), sum));
+}
+#else
+template <class T> inline constexpr bool kHasFma = kFuses<T>;
 #endif
 template <Floating T> SVOD_INLINE T ma_(T a, T b, T c) {
   if constexpr (!kHasFma<T>) {
     return a * b + c;
+#ifdef SVOD_ROUNDS_ONCE
+  } else if constexpr (!kFuses<T>) {
+    return ma_by_doubles(a, b, c);
+#endif
   } else {
 #ifdef SVOD_PLAIN
     if constexpr (kVector<T>)

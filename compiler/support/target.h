@@ -48,6 +48,9 @@ struct Level {
   bool narrows = false; // with saturation, by instructions of vectors
   Machine machine;      // the core it is tuned for
   bool small = false;   // bytes before speed: not in the table, for_size() says it
+  // Products are added to f32 as by an instruction that rounds once, which the level
+  // lacks: in doubles. Not in the table: a pack whose bytes are the same everywhere.
+  bool rounds_once = false;
   // Of a GPU: tensor cores multiply f32, of whose factors they take the first 11 bits
   // (TF32). Not in the table either: who packs says it.
   bool tf32 = false;

@@ -6,11 +6,13 @@ no vectors, no other order of sums and no fast forms. An error is that of the wh
     |found - judge| / |judge|, Euclidean norms,
 
 the largest of a model's float outputs. What a model quantises is quantised by all three, but values that lie beside a
-step may fall to either side of it. A few numbers are right or wrong in their last bit by luck: norms go over the answers to
-several inputs, until there are VALUES numbers of the shortest output or INPUTS inputs.
+step may fall to either side of it: one that does is a thousand times a rounding, and for whom it does is luck, so such models are
+judged over more inputs until steps fell for both, or STEPS_INPUTS are there. A few numbers are right or wrong in their last bit by luck, too: norms go over the
+answers to several inputs, until there are VALUES numbers of the shortest output or INPUTS inputs.
 """
 import math
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -25,6 +27,9 @@ LEAST = 2.0 ** -24
 # So many numbers of an answer make a ratio of two errors that another draw repeats; and so many inputs are enough for a
 # model that answers less.
 VALUES, INPUTS = 1000, 32
+# A model that quantises and errs by less than STEP has met no value beside a step, or was lucky with all of them.
+STEPS_INPUTS, STEP = 12, 1e-4
+QUANTISES = re.compile(rb"QuantizeLinear|QLinear|QGemm|QAttention|QOrdered")
 
 
 def judge(build, folder, where, seconds):
@@ -37,6 +42,16 @@ def judge(build, folder, where, seconds):
         return None, f"{word or 'no answer'} {rest.split(' ', 1)[-1]}".strip()
     files = sorted(where.rglob("*.f64"), key=lambda p: int(p.stem))
     return [np.fromfile(f, "<f8") for f in files], ""
+
+
+def quantises(model):
+    return QUANTISES.search(model.read_bytes()) is not None
+
+
+def is_luck(answers):
+    """Whether the answers of one of both may lack a step that fell only because there are few of them."""
+    errors = [largest(found) for found in answers.values()]
+    return len(next(iter(answers.values()))) < STEPS_INPUTS and None not in errors and min(errors) < STEP
 
 
 def squares(found, wanted):
