@@ -7,8 +7,9 @@ no vectors, no other order of sums and no fast forms. An error is that of the wh
 
 the largest of a model's float outputs. What a model quantises is quantised by all three, but values that lie beside a
 step may fall to either side of it: one that does is a thousand times a rounding, and for whom it does is luck, so such models are
-judged over more inputs until steps fell for both, or STEPS_INPUTS are there. A few numbers are right or wrong in their last bit by luck, too: norms go over the
-answers to several inputs, until there are VALUES numbers of the shortest output or INPUTS inputs.
+judged over more inputs until steps fell for both, or STEPS_INPUTS are there. A few numbers are right or wrong in their last bit
+by luck, too: norms go over the answers to several inputs, until there are VALUES numbers of the shortest output, or INPUTS inputs
+and SECONDS have gone by.
 """
 import math
 import pathlib
@@ -16,6 +17,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 import numpy as np
 import onnx
@@ -25,8 +27,8 @@ HEADER = "| model | ours | ONNX Runtime | ours / ONNX Runtime |\n|---|---|---|--
 # Below this an error is that of rounding the answer itself to float32.
 LEAST = 2.0 ** -24
 # So many numbers of an answer make a ratio of two errors that another draw repeats; and so many inputs are enough for a
-# model that answers less.
-VALUES, INPUTS = 1000, 32
+# model that answers less, if more of them take long.
+VALUES, INPUTS, SECONDS, MOST_INPUTS = 1000, 32, 30, 1000
 # A model that quantises and errs by less than STEP has met no value beside a step, or was lucky with all of them.
 STEPS_INPUTS, STEP = 12, 1e-4
 QUANTISES = re.compile(rb"QuantizeLinear|QLinear|QGemm|QAttention|QOrdered")
@@ -44,26 +46,17 @@ def judge(build, folder, where, seconds):
     return [np.fromfile(f, "<f8") for f in files], ""
 
 
-def quantises(model):
-    return QUANTISES.search(model.read_bytes()) is not None
-
-
-def is_luck(answers):
-    """Whether the answers of one of both may lack a step that fell only because there are few of them."""
-    errors = [largest(found) for found in answers.values()]
-    return len(next(iter(answers.values()))) < STEPS_INPUTS and None not in errors and min(errors) < STEP
-
-
 def squares(found, wanted):
-    """Squared norms of one output, of the error and of the judge's values; None where it is no float, or holds nothing."""
+    """Squared norms of one output, of the error and of the judge's values, and how many these are; None where it is no float, or
+    holds nothing."""
     if found.dtype.kind != "f" or found.size != wanted.size or found.size == 0:
         return None
     found = found.astype(np.float64).ravel()
     good = np.isfinite(wanted) & np.isfinite(found)
-    return float(np.sum((found - wanted)[good] ** 2)), float(np.sum(wanted[good] ** 2))
+    return float(np.sum((found - wanted)[good] ** 2)), float(np.sum(wanted[good] ** 2)), wanted.size
 
 
-def of_squares(wrong, size):
+def of_squares(wrong, size, _):
     return math.sqrt(wrong / size) if size > 0 else None
 
 
@@ -100,6 +93,30 @@ def drawn_inputs(folder, where, number):
             values, drawn = draw.choice(values.ravel(), values.shape), True
         (data / file.name).write_bytes(numpy_helper.from_array(values, given.name).SerializeToString())
     return where if drawn else None
+
+
+class Enough:
+    """The answers to several inputs, and whether they are enough to tell two errors."""
+
+    def __init__(self, model):
+        self.quantises = QUANTISES.search(model.read_bytes()) is not None
+        self.answers, self.values, self.start = ([], []), 0, time.monotonic()
+
+    def add(self, ours, theirs):
+        """The squares of all outputs (squares_of) for one more input."""
+        for found, one in zip(self.answers, (ours, theirs)):
+            found.append(one)
+        # Of the shortest output that is compared: the error of a few numbers is luck.
+        self.values += min((both[2] for both in theirs if both), default=VALUES)
+
+    def errors(self):
+        return [largest(found) for found in self.answers]
+
+    def reached(self):
+        inputs, errors = len(self.answers[0]), self.errors()
+        if self.quantises and inputs < STEPS_INPUTS and None not in errors and min(errors) < STEP:
+            return False
+        return self.values >= VALUES or (inputs >= INPUTS and time.monotonic() - self.start > SECONDS)
 
 
 def row(name, ours, theirs):

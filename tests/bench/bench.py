@@ -95,9 +95,17 @@ class Peer:
                 return line
         raise Failure(f"the peer does not run this model: {self.child.communicate()[1].strip()[-200:]}")
 
-    def measure(self, seconds):
-        self.child.stdin.write(f"run {seconds}\n")
+    def tell(self, line):
+        self.child.stdin.write(line + "\n")
         self.child.stdin.flush()
+
+    def answer(self, folder):
+        """Writes the outputs for the inputs of another folder."""
+        self.tell(f"inputs {folder / 'test_data_set_0'}")
+        self.first_answer()
+
+    def measure(self, seconds):
+        self.tell(f"run {seconds}")
         median, least = self.child.stdout.readline().split()
         return float(median), float(least)
 
@@ -230,7 +238,7 @@ def main_proof(names, source, options):
 def judged_inputs(name, folder, options):
     """Folders with the inputs to judge a model by: its own, then drawn ones, while the reader wants more."""
     yield folder
-    for number in range(1, options.inputs or accuracy.INPUTS):
+    for number in range(1, options.inputs or accuracy.MOST_INPUTS):
         drawn = accuracy.drawn_inputs(folder, WORK / "drawn" / name, number)
         if drawn is None:
             return
@@ -239,28 +247,24 @@ def judged_inputs(name, folder, options):
 
 def judge_model(name, folder, options):
     """Errors of ours and of ONNX Runtime's against double precision."""
-    program, answers, values = pack(name, folder, options)[0], {"ours": [], "ort": []}, 0
-    quantises = accuracy.quantises(folder / "model.onnx")
-    for at in judged_inputs(name, folder, options):
-        work = WORK / "judge" / name
-        shutil.rmtree(work, ignore_errors=True)
-        wanted, reason = accuracy.judge(BUILD, at, work, options.judge_seconds)
-        if wanted is None:
-            raise Failure(f"no judge: {reason}")
-        peer = Peer("ort", at, options.threads, WORK / "ort" / name)
+    program, enough = pack(name, folder, options)[0], accuracy.Enough(folder / "model.onnx")
+    peer, work = Peer("ort", folder, options.threads, WORK / "ort" / name), WORK / "judge" / name
+    try:
+        for at in judged_inputs(name, folder, options):
+            shutil.rmtree(work, ignore_errors=True)
+            wanted, reason = accuracy.judge(BUILD, at, work, options.judge_seconds)
+            if wanted is None:
+                raise Failure(f"no judge: {reason}")
+            peer.answer(at)
+            run_ours(program, inputs_of(at), peer.names, WORK / "ours" / name, options.threads)
+            enough.add(*(accuracy.squares_of(WORK / who / name, peer.names, wanted) for who in ("ours", "ort")))
+            if not options.inputs and enough.reached():
+                break
+    finally:
         peer.close()
-        run_ours(program, inputs_of(at), peer.names, WORK / "ours" / name, options.threads)
-        for who, found in answers.items():
-            found.append(accuracy.squares_of(WORK / who / name, peer.names, wanted))
-        # Of the shortest output that is compared: the error of a few numbers is luck.
-        values += min((len(output) for output, float_norms in zip(wanted, answers["ort"][-1]) if float_norms),
-                      default=accuracy.VALUES)
-        if not options.inputs and values >= accuracy.VALUES and not (quantises and accuracy.is_luck(answers)):
-            break
-    errors = [accuracy.largest(found) for found in answers.values()]
-    if None in errors:
+    if None in enough.errors():
         raise Failure("no output is a float")
-    return errors
+    return enough.errors()
 
 
 def main_accuracy(names, source, options):

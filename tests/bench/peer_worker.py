@@ -6,7 +6,8 @@
 PEER is ort (ONNX Runtime), openvino or ncnn (converted by pnnx into OUTPUT_DIR; float16 storage and arithmetic
 are switched off, as the others compute in float32). Writes its outputs as OUTPUT_DIR/K.npy and answers
 `ready NAMES-AS-JSON`; then to each line `run SECONDS` it answers with the median and the least milliseconds of
-the runs that fit (at least three). `quit` ends it.
+the runs that fit (at least three), and to `inputs INPUT_DIR` of ort with `ready` again, when its outputs for these are written.
+`quit` ends it.
 """
 import importlib.util
 import json
@@ -97,13 +98,21 @@ def main():
     model = onnx.load(path, load_external_data=False)
     feed = inputs_of(model, input_dir)
     run = {"ort": ort, "openvino": openvino, "ncnn": ncnn}[peer](path, feed, int(threads), output_dir)
-    for k, value in enumerate(run()):
-        np.save(f"{output_dir}/{k}.npy", value)
-    print("ready", json.dumps([o.name for o in model.graph.output]), flush=True)
+
+    def answer():
+        for k, value in enumerate(run()):
+            np.save(f"{output_dir}/{k}.npy", value)
+        print("ready", json.dumps([o.name for o in model.graph.output]), flush=True)
+    answer()
     for line in sys.stdin:
-        if line.strip() == "quit":
+        word, _, rest = line.strip().partition(" ")
+        if word == "quit":
             break
-        end, times = time.perf_counter() + float(line.split()[1]), []
+        if word == "inputs":
+            feed.update(inputs_of(model, rest))  # which the session reads at each run
+            answer()
+            continue
+        end, times = time.perf_counter() + float(rest), []
         while len(times) < 3 or time.perf_counter() < end:
             start = time.perf_counter()
             run()
