@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Packed programs against other runtimes, in turns in one run.
 
-    ./bootstrap bench [NAME...] [--all | --bench-models | --trees | --families] [--peers ort,openvino,ncnn]
-                      [--kernels | --proof | --accuracy] [--threads 1] [--rounds 5] [--seconds 0.6]
+    ./bootstrap bench [NAME...] [--all | --bench-models | --trees | --families | --drawn FIRST COUNT]
+                      [--peers ort,openvino,ncnn] [--kernels | --proof | --accuracy] [--threads 1] [--rounds 5] [--seconds 0.6]
 
 For each model: pack it, check that its outputs are ONNX Runtime's, then measure the packed program and a process
 of each peer alternately for some rounds (so that a drifting clock or a busy neighbour hits all of them), with a
@@ -11,7 +11,7 @@ rounds' medians in the JSON. The ratio is the best peer's time over ours: above 
 are not ONNX Runtime's is marked ! and not the best one; one that does not run the model has no time.
 Models come from SVOD_BENCH_MODELS (default: ../shared/bench-models); --trees makes ensembles of decision trees instead
 and takes those of SVOD_CORPUS, each with batches of 1 and 1000; --families makes one small model per operator
-family. Prints a Markdown table; --output FILE writes it too. A wrong output or a model that does not pack makes the
+family; --drawn takes networks of the seeds of cliffs.py, which nobody tuned for. Prints a Markdown table; --output FILE writes it too. A wrong output or a model that does not pack makes the
 exit code 1.
 
 --kernels measures no peer: it prints each kernel of a model beside the roofs that the probes find, and how much of
@@ -205,8 +205,18 @@ def take_turns(program, inputs, peers, options):
     return times
 
 
+def made_here(options):
+    """The script whose networks are measured, with its arguments behind the folder; none: the suite's."""
+    if options.trees:
+        corpus = os.environ.get("SVOD_CORPUS")
+        return ["trees.py", *([corpus] if corpus else [])]
+    if options.families:
+        return ["families.py"]
+    return ["drawn.py", *options.drawn] if options.drawn else None
+
+
 def find_model(name, source, options):
-    if not (options.trees or options.families):
+    if not made_here(options):
         subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK / "models"), name],
                        check=True)
     return WORK / "models" / name
@@ -361,6 +371,7 @@ def arguments():
     parser.add_argument("--trees", action="store_true", help="ensembles of decision trees, made here")
     parser.add_argument("--peers", default="ort", help="of ort, openvino, ncnn; ort is always there")
     parser.add_argument("--families", action="store_true", help="one small model per operator family, made here")
+    parser.add_argument("--drawn", nargs=2, metavar=("FIRST", "COUNT"), help="networks that cliffs.py draws, by their seeds")
     parser.add_argument("--kernels", action="store_true", help="every kernel beside the machine's roofs, no peers")
     parser.add_argument("--proof", action="store_true", help="start, memory, size, scaling; what a region costs")
     parser.add_argument("--accuracy", action="store_true", help="errors against double precision, no times")
@@ -381,7 +392,7 @@ def main():
     options = arguments()
     source = pathlib.Path(os.environ.get("SVOD_BENCH_MODELS") or
                           HERE.parent.parent.parent / "shared" / "bench-models").resolve()
-    made = "trees" if options.trees else "families" if options.families else None
+    made = made_here(options)
     if not made and not (source / "SUITE.tsv").exists():
         print(f"no models: SVOD_BENCH_MODELS names {source}, which has no SUITE.tsv", file=sys.stderr)
         return 2
@@ -389,8 +400,7 @@ def main():
     which = "all" if options.all else "bench" if options.bench_models else "default"
     maker = [str(HERE / "models.py"), str(source), str(WORK), "--list", which]
     if made:
-        corpus = os.environ.get("SVOD_CORPUS")
-        maker = [str(HERE / f"{made}.py"), str(WORK / "models"), *([corpus] if corpus and options.trees else [])]
+        maker = [str(HERE / made[0]), str(WORK / "models"), *made[1:]]
     listing = subprocess.run([sys.executable, *maker], check=True, capture_output=True, text=True)
     if options.kernels:
         return main_kernels(options.names or listing.stdout.split(), source, options)

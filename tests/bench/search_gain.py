@@ -116,7 +116,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=0.5, help="per program and round")
     parser.add_argument("--output", type=pathlib.Path, help="a line of JSON for each model")
     parser.add_argument("--table", nargs="+", type=pathlib.Path, metavar="FILE", help="print the table of these, measure nothing")
-    parser.set_defaults(trees=False, families=False)
+    parser.set_defaults(trees=False, families=False, drawn=None)
     return parser.parse_args()
 
 
