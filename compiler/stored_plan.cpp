@@ -311,7 +311,10 @@ ValueRecord get_record(ByteReader& in) {
   in.get(out.leaves);
   const auto exists = [&](NodeId id) { return id < out.recipes.size(); };
   const bool fits = std::ranges::all_of(out.facts, [&](const ValueFact& fact) {
-    return exists(fact.value) && (fact.other == kNoNode || exists(fact.other)) &&
+    const bool names_type = fact.question != ValueQuestion::PowersOfTwo ||
+                            (fact.number >= 0 && fact.number < kDTypes);
+    return fact.question <= kLastQuestion && names_type && exists(fact.value) &&
+           (fact.other == kNoNode || exists(fact.other)) &&
            (fact.question != ValueQuestion::Same || exists(fact.other));
   });
   if (in.failed() || !fits || !verify(out.recipes).empty()) in.fail();

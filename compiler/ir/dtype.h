@@ -13,6 +13,11 @@ enum class DType : uint8_t {
 #include "compiler/ir/dtypes.def"
 };
 
+inline constexpr int kDTypes = 0
+#define DTYPE(...) +1
+#include "compiler/ir/dtypes.def"
+    ;
+
 enum class DTypeKind : uint8_t { Bool, Int, Uint, Float, Handle };
 
 struct DTypeInfo {

@@ -28,6 +28,7 @@ enum class ValueQuestion : uint8_t {
   Accurate,    // Is the error of the fast form `about` within the bounds of the choice?
   ShortSums,   // Do products of bytes, added as `about` says, fit 16 bits?
 };
+inline constexpr ValueQuestion kLastQuestion = ValueQuestion::ShortSums;
 
 struct ValueFact {
   ValueQuestion question = ValueQuestion::Equals;

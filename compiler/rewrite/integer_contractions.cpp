@@ -5,6 +5,7 @@
 #include "compiler/ir/graph_copy.h"
 #include "compiler/rewrite/byte_weights.h"
 #include "compiler/rewrite/known_values.h"
+#include "compiler/rewrite/scaled_sums.h"
 
 #include <algorithm>
 
@@ -64,13 +65,10 @@ private:
   NodeId inner_weight_sum(NodeId weights, const Factor& x, const Node& sum);
   bool is_padded(const Factor& x) const;
   int64_t length_of(const Node& sum) const;
-  NodeId over_result(NodeId scalar, const Shape& shape);
-  NodeId one_element(NodeId id);
-  NodeId merged(NodeId value, NodeId divisor, int depth);
-  NodeId merge_scales(NodeId round);
 
   const Graph& from_;
   const IntegerOptions& options_;
+  ScaledSums sums_;
   Graph g;
 };
 
@@ -115,14 +113,6 @@ int64_t Pass::length_of(const Node& sum) const {
   return length;
 }
 
-// The one value that all elements of a node share, as a node of shape []; kNoNode where
-// they may differ.
-NodeId Pass::one_element(NodeId id) {
-  NodeId base = base_of(g, id);
-  if (element_count(g[base].shape) != 1) return kNoNode;
-  return reshape(g, base, {});
-}
-
 // The views again, over other bytes, with all of their last axis where they come in
 // parts. Pads are filled with `fill`.
 NodeId Pass::through(const std::vector<NodeId>& views, NodeId bytes, uint64_t fill,
@@ -162,7 +152,7 @@ NodeId Pass::inner_weight_sum(NodeId weights, const Factor& x, const Node& sum) 
 
 // Activations as the bytes that products take, their zero point as I32 of shape [].
 NodeId Pass::factor_bytes(const Factor& x, NodeId& zero) {
-  zero = x.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(x.zero);
+  zero = x.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(g, x.zero);
   if (zero == kNoNode) return kNoNode;
   NodeId bytes = x.bytes;
   const bool is_signed = g[bytes].dtype == DType::I8;
@@ -281,10 +271,6 @@ NodeId Pass::weight_sum(NodeId weights, const Node& sum) {
   return map(g, Op::Mul, {total, factor});
 }
 
-NodeId Pass::over_result(NodeId scalar, const Shape& shape) {
-  return expand(g, reshape(g, scalar, Shape(shape.size(), 1)), shape);
-}
-
 // The sum of all products, those with each part of the weights.
 NodeId Pass::sum_of_products(const Node& sum, NodeId bytes, const Weights& weights) {
   Payload axes = sum.payload;
@@ -328,7 +314,7 @@ NodeId Pass::integer_sum(const Node& sum, const Factor& x, const Factor& w) {
   NodeId of_weights =
       uneven ? inner_weight_sum(weights.whole, x, sum) : weight_sum(weights.whole, sum);
   if (of_weights == kNoNode) return kNoNode;
-  NodeId rest = map(g, Op::Mul, {of_weights, over_result(zero, g[of_weights].shape)});
+  NodeId rest = map(g, Op::Mul, {of_weights, over_result(g, zero, g[of_weights].shape)});
   return map(g, Op::Sub, {result, expand(g, rest, sum.shape)});
 }
 
@@ -359,7 +345,7 @@ NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
   NodeId x_zero = kNoNode;
   const NodeId bytes = factor_bytes(x, x_zero);
   NodeId w_zero =
-      w.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(w.zero);
+      w.zero == kNoNode ? constant_int(g, DType::I32, {}, 0) : one_element(g, w.zero);
   if (bytes == kNoNode || w_zero == kNoNode || !splat_bits(g, x_zero) ||
       !splat_bits(g, w_zero))
     return kNoNode;
@@ -371,7 +357,7 @@ NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
       map(g, Op::Mul, {cast(g, bytes, DType::I32), cast(g, weights, DType::I32)});
   NodeId result = reduce(g, Op::ReduceSum, product, sum.payload);
   const auto less = [&](NodeId total, NodeId zero) {
-    NodeId rest = map(g, Op::Mul, {total, over_result(zero, g[total].shape)});
+    NodeId rest = map(g, Op::Mul, {total, over_result(g, zero, g[total].shape)});
     result = map(g, Op::Sub, {result, expand(g, rest, sum.shape)});
   };
   // sum (x - zx) (w - zw) = sum x w - zw sum x - zx sum (w - zw)
@@ -379,7 +365,7 @@ NodeId Pass::both_vary(const Node& sum, const Factor& x, const Factor& w) {
   if (splat_bits(g, x_zero) != uint64_t{0}) {
     NodeId total = weight_sum(weights, sum);
     NodeId zeros = map(g, Op::Mul, {w_zero, constant_int(g, DType::I32, {}, length)});
-    less(map(g, Op::Sub, {total, over_result(zeros, g[total].shape)}), x_zero);
+    less(map(g, Op::Sub, {total, over_result(g, zeros, g[total].shape)}), x_zero);
   }
   return result;
 }
@@ -397,76 +383,24 @@ NodeId Pass::contraction(NodeId id) {
       g[w->bytes].dtype == DType::U8 && g[x->bytes].dtype == DType::I8)
     return kNoNode;
   if (sum.dtype == DType::I32) return both ? kNoNode : integer_sum(sum, *x, *w);
-  NodeId x_scale = one_element(x->scale), w_scale = scale_of(*w, sum);
+  NodeId x_scale = one_element(g, x->scale), w_scale = scale_of(*w, sum);
   if (x_scale == kNoNode || w_scale == kNoNode) return kNoNode;
   NodeId result = both ? both_vary(sum, *x, *w) : integer_sum(sum, *x, *w);
   if (result == kNoNode) return kNoNode;
-  NodeId scale = map(g, Op::Mul, {over_result(x_scale, g[w_scale].shape), w_scale});
-  return map(g, Op::Mul, {cast(g, result, DType::F32), scale});
-}
-
-// value / divisor with the division moved to what is known: scales and biases. kNoNode
-// where there is none.
-NodeId Pass::merged(NodeId value, NodeId divisor, int depth) {
-  const Node node = g[value];
-  if (depth > 8 || node.dtype != DType::F32) return kNoNode;
-  if (!g.depends_on_input(value)) {
-    NodeId base = base_of(g, value);
-    NodeId quotient = map(g, Op::Div, {base, over_result(divisor, g[base].shape)});
-    return expand(g, quotient, node.shape);
-  }
-  switch (node.op) {
-  case Op::Mul: {
-    size_t known = g.depends_on_input(node.inputs[1]) ? 0 : 1;
-    if (g.depends_on_input(node.inputs[known])) return kNoNode;
-    NodeId factor = merged(node.inputs[known], divisor, depth + 1);
-    return map(g, Op::Mul, {node.inputs[1 - known], factor});
-  }
-  case Op::Div: { // of a softmax: its sum takes the divisor, once per row
-    const NodeId sum = softmax_sum(g, value);
-    if (sum == kNoNode) return kNoNode;
-    NodeId scaled = map(g, Op::Mul, {sum, over_result(divisor, g[sum].shape)});
-    NodeId inverse = expand(g, map(g, Op::Reciprocal, {scaled}), node.shape);
-    return map(g, Op::Mul, {node.inputs[0], inverse});
-  }
-  case Op::Add:
-  case Op::Sub:
-  case Op::Min:
-  case Op::Max: {
-    NodeId a = merged(node.inputs[0], divisor, depth + 1);
-    NodeId b = a == kNoNode ? a : merged(node.inputs[1], divisor, depth + 1);
-    return b == kNoNode ? b : map(g, node.op, {a, b});
-  }
-  case Op::Reshape:
-  case Op::Permute: {
-    Node again = node;
-    again.inputs = {merged(node.inputs[0], divisor, depth + 1)};
-    return again.inputs[0] == kNoNode ? kNoNode : rebuild(g, again);
-  }
-  default:
-    return kNoNode;
-  }
-}
-
-// round(value / scale), the scale one positive number.
-NodeId Pass::merge_scales(NodeId round) {
-  const Node quotient = g[g[round].inputs[0]];
-  if (!options_.merge_scales || quotient.op != Op::Div) return kNoNode;
-  if (quotient.dtype != DType::F32) return kNoNode;
-  NodeId divisor = one_element(quotient.inputs[1]);
-  if (divisor == kNoNode || g.depends_on_input(divisor)) return kNoNode;
-  std::optional<std::vector<double>> scale = known_floats(g, divisor);
-  // Quotients by anything smaller could leave the range of floats.
-  if (!scale || !(scale->at(0) > 1e-30 && scale->at(0) < 1e30)) return kNoNode;
-  NodeId value = merged(quotient.inputs[0], divisor, 0);
-  return value == kNoNode ? kNoNode : map(g, Op::Round, {value});
+  NodeId scale = map(g, Op::Mul, {over_result(g, x_scale, g[w_scale].shape), w_scale});
+  const NodeId product = map(g, Op::Mul, {cast(g, result, DType::F32), scale});
+  sums_[product] = c->terms();
+  return product;
 }
 
 NodeId Pass::convert(NodeId id) {
   NodeId better = kNoNode;
   const Node node = g[id];
   if (node.op == Op::ReduceSum) better = contraction(id);
-  if (node.op == Op::Round) better = merge_scales(id);
+  if (options_.merge_scales) {
+    if (node.op == Op::Round) better = merge_scales(g, id);
+    if (node.op == Op::Add) better = whole_bias(g, id, sums_);
+  }
   return better == kNoNode ? id : better;
 }
 

@@ -13,6 +13,16 @@ NodeId base_of(Graph& g, NodeId id) {
   return id;
 }
 
+NodeId one_element(Graph& g, NodeId id) {
+  NodeId base = base_of(g, id);
+  if (element_count(g[base].shape) != 1) return kNoNode;
+  return reshape(g, base, {});
+}
+
+NodeId over_result(Graph& g, NodeId scalar, const Shape& shape) {
+  return expand(g, reshape(g, scalar, Shape(shape.size(), 1)), shape);
+}
+
 NodeId join_known(Graph& g, Op op, NodeId c, NodeId d) {
   const Shape full = g[c].shape;
   c = base_of(g, c), d = base_of(g, d);

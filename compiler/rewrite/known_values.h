@@ -9,6 +9,12 @@ namespace svod::rewrite {
 // Under an expand, if there is one; a constant is one element per axis.
 NodeId base_of(Graph& g, NodeId id);
 
+// The one value that all elements of a node share, as a node of shape []; kNoNode where
+// they may differ.
+NodeId one_element(Graph& g, NodeId id);
+// A scalar for every element of `shape`.
+NodeId over_result(Graph& g, NodeId scalar, const Shape& shape);
+
 // op(c, d) of two known nodes of one shape, computed before they repeat. kNoNode where
 // the result would hold more elements than both.
 NodeId join_known(Graph& g, Op op, NodeId c, NodeId d);

@@ -196,14 +196,19 @@ bool PortImport::add_elements(ModelPort& port, const Compound& value) {
   return true;
 }
 
-void PortImport::add_output_value(const std::string& name, NodeId id,
+void PortImport::add_output_value(const ModelValue& declared, NodeId id,
                                   std::vector<std::pair<size_t, NodeId>>& presences) {
+  const std::string& name = declared.name;
   if (id == kPoisoned) return;
   ModelPort port;
   port.name = name;
   port.first = static_cast<uint32_t>(g().outputs().size());
   if (!is_compound(inside(import_.compounds, id))) {
     port.onnx_type = onnx_type_of(id);
+    if (declared.onnx_type != 0 && declared.onnx_type != port.onnx_type)
+      import_.diags.warning("output " + quoted(name) + " is declared " +
+                            onnx_type_name(declared.onnx_type) + "; the model makes it " +
+                            onnx_type_name(port.onnx_type) + ", and so does the program");
     add_output(name, id);
   } else if (!add_elements(port, import_.compounds[id])) {
     import_.diags.error(Exit::Unsupported,
@@ -224,7 +229,7 @@ void PortImport::add_outputs(const std::function<NodeId(const std::string&)>& va
   std::vector<std::pair<size_t, NodeId>> presences;
   for (const ModelValue& output : import_.model.graph.outputs)
     if (!output_states_.contains(output.name))
-      add_output_value(output.name, value_of(output.name), presences);
+      add_output_value(output, value_of(output.name), presences);
   for (const auto& [port, id] : presences) {
     import_.interface.outputs[port].presence =
         static_cast<uint32_t>(g().outputs().size());
@@ -234,7 +239,7 @@ void PortImport::add_outputs(const std::function<NodeId(const std::string&)>& va
   presences.clear(); // of a state, which is refused then
   for (const ModelValue& output : import_.model.graph.outputs)
     if (output_states_.contains(output.name))
-      add_output_value(output.name, value_of(output.name), presences);
+      add_output_value(output, value_of(output.name), presences);
   add_counted_rows();
   const size_t most = std::max(g().inputs().size(), g().outputs().size());
   if (most > kMostTensors && most > import_.model.graph.inputs.size() &&

@@ -35,7 +35,7 @@ private:
   void add_output(const std::string& name, NodeId id);
   // `presences`: ports of optionals that only the data decides, and whether they are
   // there.
-  void add_output_value(const std::string& name, NodeId id,
+  void add_output_value(const ModelValue& declared, NodeId id,
                         std::vector<std::pair<size_t, NodeId>>& presences);
   bool add_elements(ModelPort& port, const Compound& value);
   void add_extents();
