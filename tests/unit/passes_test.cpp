@@ -70,6 +70,11 @@ TEST_CASE("every pass runs, and phases add up their times", "[passes]") {
   for (const Target& target : {*find_target("x86-64-v3"), *find_target("cortex-m4"),
                                find_device("sm_80").value()})
     compile(padded_convolution(), {target, false, false}, passes);
+  // Networks that quantise sum in doubles.
+  Graph quantised;
+  const NodeId x = quantised.add_input("x", DType::F32, {8});
+  quantised.add_output("y", cast(quantised, map(quantised, Op::Round, {x}), DType::U8));
+  compile(quantised, {*find_target("x86-64-v3"), true}, passes);
   for (const PassName& pass : pass_names()) {
     INFO(pass.name);
     CHECK(passes.runs().count(pass.name) == 1);
