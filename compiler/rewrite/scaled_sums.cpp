@@ -13,7 +13,7 @@ namespace {
 // A bias misses a whole number of scales by its own rounding and that of a scale.
 constexpr double kWhole = 0x1p-22;
 // Of 255 * 255 a product, and such a bias: together they stay within 32 bits.
-constexpr int64_t kLongestSum = 16384;
+constexpr int64_t kLongestBiased = 16384;
 constexpr double kMostBias = 0x1p30;
 
 // A small tensor that stands for one with the shape of the outermost view, as one below
@@ -64,7 +64,7 @@ NodeId bias_in_sum(Graph& g, const Node& add, size_t side, const ScaledSums& sum
        product = g[product].inputs[0])
     views.push_back(product);
   const auto terms = sums.find(product);
-  if (terms == sums.end() || terms->second > kLongestSum || g.depends_on_input(bias))
+  if (terms == sums.end() || terms->second > kLongestBiased || g.depends_on_input(bias))
     return kNoNode;
   const Node scaled = g[product]; // of a cast sum and known scales, in this order
   const NodeId small = below_views(g, base_of(g, bias), views);

@@ -4,9 +4,9 @@
 // epilogue), an elementwise chain is one kernel. What decides is how often a value would
 // be evaluated.
 #include "compiler/select/group.h"
-#include "compiler/select/read_as.h"
 
 #include "compiler/kernel/stage_work.h"
+#include "compiler/select/read_as.h"
 
 #include <algorithm>
 #include <map>

@@ -13,7 +13,6 @@ and SECONDS have gone by.
 """
 import math
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,9 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from quantised import quantises
+
 HEADER = "| model | ours | ONNX Runtime | ours / ONNX Runtime |\n|---|---|---|---|"
 # Below this an error is that of rounding the answer itself to float32.
 LEAST = 2.0 ** -24
@@ -31,7 +33,6 @@ LEAST = 2.0 ** -24
 VALUES, INPUTS, SECONDS, MOST_INPUTS = 1000, 32, 30, 1000
 # A model that quantises and errs by less than STEP has met no value beside a step, or was lucky with all of them.
 STEPS_INPUTS, STEP = 12, 1e-4
-QUANTISES = re.compile(rb"QuantizeLinear|QLinear|QGemm|QAttention|QOrdered")
 
 
 def judge(build, folder, where, seconds):
@@ -99,7 +100,7 @@ class Enough:
     """The answers to several inputs, and whether they are enough to tell two errors."""
 
     def __init__(self, model):
-        self.quantises = QUANTISES.search(model.read_bytes()) is not None
+        self.quantises = quantises(model)
         self.answers, self.values, self.start = ([], []), 0, time.monotonic()
 
     def add(self, ours, theirs):

@@ -11,8 +11,8 @@ rounds' medians in the JSON. The ratio is the best peer's time over ours: above 
 are not ONNX Runtime's is marked ! and not the best one; one that does not run the model has no time.
 Models come from SVOD_BENCH_MODELS (default: ../shared/bench-models); --trees makes ensembles of decision trees instead
 and takes those of SVOD_CORPUS, each with batches of 1 and 1000; --families makes one small model per operator
-family; --drawn takes networks of the seeds of cliffs.py, which nobody tuned for. Prints a Markdown table; --output FILE writes it too. A wrong output or a model that does not pack makes the
-exit code 1.
+family; --drawn takes networks of the seeds of cliffs.py, which nobody tuned for. Prints a Markdown table; --output FILE
+writes it too. A wrong output or a model that does not pack makes the exit code 1.
 
 --kernels measures no peer: it prints each kernel of a model beside the roofs that the probes find, and how much of
 the peak the contractions of each class reach (kernels.py). --proof measures start, memory, size, the scaling on two
@@ -265,7 +265,8 @@ def judge_model(name, folder, options):
             wanted, reason = accuracy.judge(BUILD, at, work, options.judge_seconds)
             if wanted is None:
                 raise Failure(f"no judge: {reason}")
-            peer.answer(at)
+            if at != folder:  # which it has answered
+                peer.answer(at)
             run_ours(program, inputs_of(at), peer.names, WORK / "ours" / name, options.threads)
             enough.add(*(accuracy.squares_of(WORK / who / name, peer.names, wanted) for who in ("ours", "ort")))
             if not options.inputs and enough.reached():

@@ -3,9 +3,9 @@
 
     SVOD_CORPUS=DIR checker_cases.py [--first 0] [--count 600] [--seconds N] [--filter REGEX]
 
-A case is a model of the ONNX backend's node tests with one thing changed: an attribute dropped, doubled, of another type or unknown,
-an input, output or node gone or renamed, another operator, version, element type or size, weights cut. ONNX's checker looks at it
-(onnx.checker, with its inference of types and shapes), and svod-pack --emit=graph. The columns:
+A case is a model of the ONNX backend's node tests with one thing changed: an attribute dropped, doubled, of another type or
+unknown, an input, output or node gone or renamed, another operator, version, element type or size, weights cut. ONNX's checker
+looks at it (onnx.checker, with its inference of types and shapes), and svod-pack --emit=graph. The columns:
 
     both take     both refuse
     stricter      ours calls invalid what the checker takes, and ONNX Runtime refuses it, too, or for a reason in STRICT
@@ -18,6 +18,7 @@ The exit code is 1 where one of the last two is not 0.
 """
 import argparse
 import collections
+import functools
 import os
 import pathlib
 import random
@@ -46,7 +47,8 @@ WORDS = ["both take", "both refuse", "stricter", "unsupported", "lenient", "WRON
 LENIENT = {
     r"Field 'name' of 'graph'": "the graph has no name, which nothing needs",
     r"No opset import for domain 'ai.onnx'": "ai.onnx is the default domain, written out",
-    r"Inferred (shape and existing shape|elem type) differ": "an output or a value is declared otherwise than it is; a warning says so of outputs",
+    r"Inferred (shape and existing shape|elem type) differ":
+        "an output or a value is declared otherwise than it is; a warning says so of outputs",
     r"type field and data field mismatch": "an attribute has no type, as before IR version 2: its only value says it",
     r"IR version < 3 cannot have opset_import": "an old IR version with an opset, which says more",
     r"No Op registered for \w+ with domain_version": "the operator is of a later opset: that is taken, with a warning",
@@ -62,49 +64,42 @@ STRICT = {
 }
 
 
-def attributes(node, draw):
-    return draw.choice(node.attribute) if node.attribute else None
+def of_attribute(change):
+    """A change of one of the node's attributes; none where it has none."""
+    @functools.wraps(change)
+    def changes(model, node, draw):
+        return change(node, draw.choice(node.attribute), draw) if node.attribute else False
+    return changes
 
 
-def drop_attribute(model, node, draw):
-    if not node.attribute:
-        return False
-    del node.attribute[draw.randrange(len(node.attribute))]
+@of_attribute
+def drop_attribute(node, given, draw):
+    node.attribute.remove(given)
 
 
-def double_attribute(model, node, draw):
-    given = attributes(node, draw)
-    if given is None:
-        return False
+@of_attribute
+def double_attribute(node, given, draw):
     node.attribute.append(given)
 
 
-def retype_attribute(model, node, draw):
-    given = attributes(node, draw)
-    if given is None:
-        return False
+@of_attribute
+def retype_attribute(node, given, draw):
     value = draw.choice([7, 0.5, "seven", [1, 2], [0.5, 1.5], ["a", "b"]])
     given.CopyFrom(onnx.helper.make_attribute(given.name, value))
 
 
-def rename_attribute(model, node, draw):
-    given = attributes(node, draw)
-    if given is None:
-        return False
+@of_attribute
+def rename_attribute(node, given, draw):
     given.name = draw.choice(["", given.name + "s", "unheard_of"])
 
 
-def untype_attribute(model, node, draw):
-    given = attributes(node, draw)
-    if given is None:
-        return False
+@of_attribute
+def untype_attribute(node, given, draw):
     given.type = draw.choice([onnx.AttributeProto.UNDEFINED, onnx.AttributeProto.INT, onnx.AttributeProto.FLOATS])
 
 
-def change_attribute(model, node, draw):
-    given = attributes(node, draw)
-    if given is None:
-        return False
+@of_attribute
+def change_attribute(node, given, draw):
     if given.type == onnx.AttributeProto.INT:
         given.i = draw.choice([-(1 << 62), -7, -1, 0, 1, 2, 9, 1 << 40])
     elif given.type == onnx.AttributeProto.INTS and given.ints:
@@ -157,7 +152,8 @@ def add_output(model, node, draw):
 
 
 def other_operator(model, node, draw):
-    node.op_type = draw.choice(["Relu", "Add", "Conv", "MatMul", "Concat", "Reshape", "Loop", "If", "Cast", "Split", "UnheardOf", ""])
+    node.op_type = draw.choice(["Relu", "Add", "Conv", "MatMul", "Concat", "Reshape", "Loop", "If", "Cast", "Split",
+                                "UnheardOf", ""])
 
 
 def other_domain(model, node, draw):

@@ -27,6 +27,7 @@ import run_conformance as base
 
 sys.path[:0] = [str(base.HERE.parent / "support"), str(base.HERE.parent / "golden")]
 from packing import PACKER, SOURCE, need, work_folder
+from quantised import quantises
 from time_limit import corpus_share, exit_code
 import run_contractions
 
@@ -35,7 +36,6 @@ LEVELS = {"x86-64": ("v2", "v3", "v4", "vnni", "amx"), "aarch64": ("base", "dotp
 RUNNERS = {"x86-64": [], "aarch64": [QEMU, "-cpu", "max"]}
 MODEL_SECONDS = 900
 SHARE = 1 / 16  # of SVOD_CORPUS_SECONDS
-QUANTISES = re.compile(rb"QuantizeLinear|QLinear|ConvInteger|MatMulInteger|QGemm|QAttention|QOrdered")
 FLOATS = {"<f4": "f", "<f8": "d", "<f2": "e"}
 
 
@@ -48,7 +48,7 @@ def models(work):
         print("SVOD_CORPUS does not name a corpus: its models are left out")
     else:
         for case in base.cases_of("real", pathlib.Path(os.environ["SVOD_CORPUS"]).resolve()):
-            if QUANTISES.search(case.model.read_bytes()):
+            if quantises(case.model):
                 yield case.name, case.model, case.data[0] if case.data else None
     if not os.environ.get("SVOD_BENCH_MODELS"):
         print("SVOD_BENCH_MODELS names no models: those of the speed comparison are left out")
