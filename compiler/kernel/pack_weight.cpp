@@ -85,13 +85,17 @@ private:
       return;
     }
     const int64_t step = stride * static_cast<int64_t>(sizeof(Element));
-    for (int64_t i = 0; i < count; i++, out_ += sizeof(Element))
-      std::memcpy(out_, from + i * step, sizeof(Element));
+    std::byte* out = out_;
+    for (int64_t i = 0; i < count; i++, out += sizeof(Element))
+      std::memcpy(out, from + i * step, sizeof(Element));
+    out_ = out;
   }
 
   void put_fill(int64_t count) {
-    for (int64_t i = 0; i < count; i++, out_ += sizeof(Element))
-      std::memcpy(out_, &fill_, sizeof(Element));
+    std::byte* out = out_;
+    for (int64_t i = 0; i < count; i++, out += sizeof(Element))
+      std::memcpy(out, &fill_, sizeof(Element));
+    out_ = out;
   }
 
   const PackedWeight& weight_;

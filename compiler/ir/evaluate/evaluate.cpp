@@ -112,7 +112,7 @@ public:
     Evaluated result;
     for (NodeId root : roots_) {
       laid_out(root);
-      result.outputs.push_back(*values_.at(root).base);
+      result.outputs.push_back(taken(root));
       release(root);
     }
     return result;
@@ -192,7 +192,13 @@ private:
   }
 
   void keep(NodeId id, Tensor value) {
-    values_[id] = whole(std::make_shared<const Tensor>(std::move(value)));
+    values_[id] = whole(std::make_shared<Tensor>(std::move(value)));
+  }
+  // A whole value: moved where nobody else needs it, for it may be a large weight.
+  Tensor taken(NodeId id) {
+    const std::shared_ptr<const Tensor>& base = values_.at(id).base;
+    if (uses_[id] > 1 || base.use_count() > 1) return *base;
+    return std::move(*std::const_pointer_cast<Tensor>(base)); // keep() has made it
   }
   const Tensor* laid_out(NodeId id) {
     Strided& value = values_.at(id);
