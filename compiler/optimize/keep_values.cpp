@@ -33,6 +33,21 @@ static ExprId replaced(ScheduledKernel& k, ExprId root, Replaced& known) {
   return known[root] = changed ? k.add(std::move(copy)) : root;
 }
 
+// Whether the result may lie where this is read: it has an element for each of the
+// result's, at least of the outer axes.
+static bool may_lie_below(const ScheduledKernel& k, const Expr& load,
+                          const Stage& store) {
+  const auto size = [&](uint32_t argument) {
+    return byte_size(k.arguments[argument].dtype);
+  };
+  return k.arguments[load.argument].kind != Argument::Kind::Packed &&
+         size(load.argument) == size(store.argument) &&
+         std::ranges::all_of(k.outer, [&](AxisId axis) {
+           return k.indices.coefficient(load.index, axis) ==
+                  k.indices.coefficient(store.index, axis);
+         });
+}
+
 void keep_costly_values(ScheduledKernel& k) {
   if (k.stages.size() < 2 || k.stages.back().kind != StageKind::Store) return;
   const Stage store = k.stages.back();
@@ -62,10 +77,9 @@ void keep_costly_values(ScheduledKernel& k) {
       if (k.loops.inner[i + 1 + j] == loops && user.domain == store.domain)
         user.value = replaced(k, before, known);
       found |= user.value != before;
-      // The result may lie where something read before does: nothing else is read now.
+      // What lies there is read no more.
       for (ExprId id : loads_below(k, user.value))
-        alone &= id == kept ||
-                 k.arguments[k.exprs[id].argument].kind == Argument::Kind::Packed;
+        alone &= id == kept || !may_lie_below(k, k.exprs[id], store);
     }
     if (!found || !alone) {
       k.exprs.resize(count);

@@ -145,12 +145,14 @@ static std::vector<Candidate> tile_candidates(const ScheduledKernel& k) {
            (shared_condition_ends(k, a, false, ranges) ||
             shared_condition_ends(k, a, true, ranges));
   };
-  // A tile is computed as a whole, however little of it a run needs: of several axes that
-  // end with the run's sizes it takes the longest.
+  // Few of a short axis' positions may be needed: of those that end with the run's sizes
+  // a tile lies along the longest, counted in what they are sizes of. Vectors of keys are
+  // as long as the rows of queries.
+  const auto length = [&](const RunEnd& e) { return k.indices.extent(e.axis) * e.step; };
   auto ends_short = [&](AxisId a) {
-    return k.run_end(a) != nullptr && std::ranges::any_of(k.ends, [&](const RunEnd& e) {
-             return contains(k.loops.outer, e.axis) &&
-                    k.indices.extent(e.axis) > k.indices.extent(a);
+    const RunEnd* own = k.run_end(a);
+    return own != nullptr && std::ranges::any_of(k.ends, [&](const RunEnd& e) {
+             return contains(k.loops.outer, e.axis) && length(e) > length(*own);
            });
   };
   for (AxisId a : k.loops.outer)

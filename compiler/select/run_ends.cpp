@@ -249,7 +249,9 @@ void RunEnds::need_loads(const ScheduledKernel& k, const std::vector<Facts>& of_
     const auto is_buffer = [&](uint32_t argument) {
       return k.arguments[argument].kind == Argument::Kind::Buffer;
     };
-    if (e.kind == Expr::Kind::Load && is_buffer(e.argument))
+    // What a reduction keeps is read where it was written: their loops end together.
+    if (e.kind == Expr::Kind::Load && is_buffer(e.argument) &&
+        !k.arguments[e.argument].written)
       need(k.arguments[e.argument].id,
            sizes_.parts_below(k, e.argument, e.index, *facts[id]));
     if (e.kind == Expr::Kind::Descend)

@@ -80,7 +80,7 @@ Facts facts_in(const ScheduledKernel& k, const Index& index,
 bool is_plain(const ScheduledKernel& k) {
   return !k.stages.empty() && !k.call() && !k.sequence() &&
          std::ranges::all_of(k.stages, [](const Stage& s) {
-           return s.kind == StageKind::Store || (s.kind == StageKind::Reduce && !s.keeps);
+           return s.kind == StageKind::Store || s.kind == StageKind::Reduce;
          });
 }
 
@@ -215,10 +215,11 @@ void SizeFacts::forget(BufferId buffer) {
 }
 
 Facts SizeFacts::where_other_than_zero(const ScheduledKernel& k, const Expr& e) const {
-  if (e.kind != Expr::Kind::Load || !e.bounds.empty() ||
-      k.arguments[e.argument].kind != Argument::Kind::Buffer)
-    return {};
-  return facts_in(k, e.index, zeros_[k.arguments[e.argument].id]);
+  if (e.kind != Expr::Kind::Load || !e.bounds.empty()) return {};
+  // What a reduction keeps where the result will be is no result.
+  const Argument& from = k.arguments[e.argument];
+  if (from.kind != Argument::Kind::Buffer || from.written) return {};
+  return facts_in(k, e.index, zeros_[from.id]);
 }
 
 void SizeFacts::learn(const ScheduledKernel& k) {

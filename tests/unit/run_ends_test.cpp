@@ -143,6 +143,36 @@ TEST_CASE("a sum ends where a factor is zero behind", "[fuse][bounded]") {
   }
 }
 
+// Scores are products that end along both axes, in tiles of both: the rows of queries and
+// the vectors of keys are as long. A softmax that keeps its exponentials ends as well.
+TEST_CASE("attention goes to the rows of a run and no further", "[fuse][bounded]") {
+  Rows rows;
+  Graph& g = rows.g;
+  const NodeId keys = rows.times_weights(rows.x, 16, 1),
+               values = rows.times_weights(rows.x, 16, 2);
+  const NodeId scores =
+      matmul(g, rows.times_weights(rows.x, 16, 3), permute_last_two(g, keys));
+  const NodeId shown = rows.meant(scores, 1, -3.4e38);
+  const Shape shape = g[shown].shape;
+  const NodeId greatest = expand(g, reduce(g, Op::ReduceMax, shown, {1}), shape);
+  const NodeId e = map(g, Op::Exp, {map(g, Op::Sub, {shown, greatest})});
+  const NodeId sum = expand(g, reduce(g, Op::ReduceSum, e, {1}), shape);
+  rows.give(matmul(g, rows.meant(map(g, Op::Div, {e, sum}), 1, 0), values));
+
+  const FusedGraph f = fuse(rewrite::simplify(std::move(g)), *find_target("x86-64-v4"));
+  size_t kept = 0, tiled = 0;
+  for (const ScheduledKernel& k : f.kernels) {
+    if (k.stages[0].kind != StageKind::Reduce) continue;
+    INFO(print(k));
+    CHECK(ends_outside(k));
+    const bool keeps = std::ranges::any_of(k.stages, &Stage::keeps);
+    kept += keeps && ends_inside(k);
+    tiled += k.ends.size() == 2 && !ends_inside(k);
+  }
+  CHECK(kept == 1);
+  CHECK(tiled == 1);
+}
+
 // Rows that are picked one by one, and read as several batches of them.
 TEST_CASE("a flat dimension is looped over as its readers see it", "[fuse][bounded]") {
   for (const bool open : {true, false}) {
