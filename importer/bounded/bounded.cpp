@@ -109,10 +109,15 @@ static int64_t with_rounding(double high) {
 }
 
 Size bounded_size(NodeImport& node, Expr size) {
+  const Expr same{&node.g, simplest(node.g, size.id)};
+  if (const auto value = known_ints(node.g, same.id); value && value->front() >= 0)
+    return known_size(node.g, value->front());
   constexpr auto kMost = static_cast<double>(kMostExtent);
   const auto exact = range_of(node, size);
-  if (exact && exact->low >= 0 && exact->high <= kMost)
-    return {size, static_cast<int64_t>(exact->high)};
+  if (exact && exact->low >= 0 && exact->high <= kMost) {
+    const auto most = static_cast<int64_t>(exact->high);
+    return exact->low == exact->high ? known_size(node.g, most) : Size{size, most};
+  }
   const auto range = range_of(node, size, Trust::Floats);
   const bool free = !range || range->high > kMost;
   if (free && node.size_limit <= 0)
@@ -272,20 +277,18 @@ std::optional<Element> source_of(const Graph& g, Element element) {
   return std::nullopt;
 }
 
-// The other factor of a product, of which one is this known number, that does not wrap.
-NodeId other_factor(const Graph& g, NodeId product, int64_t number) {
-  const Node& at = g[product];
-  if (at.op != Op::Mul || number == 0 || !range_of(g, product)) return kNoNode;
+// Of a sum or a product of two, the one that is not this size; kNoNode: none is.
+NodeId other_operand(Graph& g, NodeId of, NodeId one) {
+  const Node at = g[of];
   for (int i : {0, 1})
-    if (const auto known = known_ints(g, at.inputs[i]); known && known->front() == number)
-      return at.inputs[1 - i];
+    if (simplest(g, at.inputs[i]) == one) return at.inputs[1 - i];
   return kNoNode;
 }
 
 // The operand that max(n, 0) of what is never less, n - 0 and n / 1 are equal to, or the
-// n of n * 4 / 4; kNoNode: none is.
-NodeId equal_operand(const Graph& g, NodeId size) {
-  const Node& at = g[size];
+// n of n * m / m and of n + m - m; kNoNode: none is.
+NodeId equal_operand(Graph& g, NodeId size) {
+  const Node at = g[size];
   if (at.inputs.size() != 2) return kNoNode;
   const NodeId left = at.inputs[0], right = at.inputs[1];
   const auto is = [&](NodeId id, int64_t value) {
@@ -297,16 +300,25 @@ NodeId equal_operand(const Graph& g, NodeId size) {
   if ((at.op == Op::Mul || over) && is(right, 1)) return left;
   if ((at.op == Op::Add && is(left, 0)) || (at.op == Op::Mul && is(left, 1)))
     return right;
-  if (over)
-    if (const auto divisor = known_ints(g, right))
-      return other_factor(g, left, divisor->front());
+  if (over || minus) {
+    const NodeId whole = simplest(g, left), part = simplest(g, right);
+    // A product may not wrap; a sum may.
+    if (minus && whole == part) return number(g, DType::I64, 0).id;
+    if (minus && g[whole].op == Op::Add) return other_operand(g, whole, part);
+    const auto divisor = range_of(g, part);
+    if (over && g[whole].op == Op::Mul && divisor && divisor->low >= 1 &&
+        range_of(g, whole))
+      return other_operand(g, whole, part);
+    return kNoNode;
+  }
   if (at.op != Op::Max && at.op != Op::Min) return kNoNode;
-  const auto a = range_of(g, left);
-  const auto b = range_of(g, right);
+  const NodeId first = simplest(g, left), second = simplest(g, right);
+  const auto a = range_of(g, first);
+  const auto b = range_of(g, second);
   if (!a || !b) return kNoNode;
   const bool is_max = at.op == Op::Max;
-  if (is_max ? a->low >= b->high : a->high <= b->low) return left;
-  return (is_max ? b->low >= a->high : b->high <= a->low) ? right : kNoNode;
+  if (is_max ? a->low >= b->high : a->high <= b->low) return first;
+  return (is_max ? b->low >= a->high : b->high <= a->low) ? second : kNoNode;
 }
 
 // The size itself, where it was put into a list and taken out again; else kNoNode.
@@ -319,7 +331,8 @@ NodeId listed_size(Graph& g, NodeId size) {
   return one != size ? one : kNoNode;
 }
 
-// Sizes are known to be equal by being one node.
+} // namespace
+
 NodeId simplest(Graph& g, NodeId size) {
   for (NodeId id = size; id != kNoNode;) {
     size = id;
@@ -328,8 +341,6 @@ NodeId simplest(Graph& g, NodeId size) {
   }
   return size;
 }
-
-} // namespace
 
 NodeId BoundTable::add(Graph& g, NodeId x, Counts counts) {
   if (tidy(counts).empty()) return x;

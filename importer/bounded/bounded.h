@@ -104,6 +104,8 @@ inline std::optional<ValueRange> range_of(const NodeImport& node, Expr number,
                                           Trust trust = Trust::Integers) {
   return range_of(node.g, number.id, 0, trust, node.ranges);
 }
+// The plainest node that is this size: sizes are known to be equal by being one node.
+NodeId simplest(Graph& g, NodeId size);
 // A size that only the run knows, within its bound: where arithmetic alone does not keep
 // it there, the run stops beyond. One without a bound has that of --limit-size;
 // needs_value_of() without that.

@@ -215,6 +215,12 @@ def made_here(options):
     return ["drawn.py", *options.drawn] if options.drawn else None
 
 
+def make_here(made):
+    """Makes the networks of one of these scripts; their names."""
+    command = [sys.executable, str(HERE / made[0]), str(WORK / "models"), *made[1:]]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
 def find_model(name, source, options):
     if not made_here(options):
         subprocess.run([sys.executable, str(HERE / "models.py"), str(source), str(WORK / "models"), name],
@@ -398,22 +404,24 @@ def main():
         print(f"no models: SVOD_BENCH_MODELS names {source}, which has no SUITE.tsv", file=sys.stderr)
         return 2
     WORK.mkdir(parents=True, exist_ok=True)
-    which = "all" if options.all else "bench" if options.bench_models else "default"
-    maker = [str(HERE / "models.py"), str(source), str(WORK), "--list", which]
     if made:
-        maker = [str(HERE / made[0]), str(WORK / "models"), *made[1:]]
-    listing = subprocess.run([sys.executable, *maker], check=True, capture_output=True, text=True)
+        listed = make_here(made)
+    else:
+        which = "all" if options.all else "bench" if options.bench_models else "default"
+        listing = [sys.executable, str(HERE / "models.py"), str(source), str(WORK), "--list", which]
+        listed = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split()
+    names = options.names or listed
     if options.kernels:
-        return main_kernels(options.names or listing.stdout.split(), source, options)
+        return main_kernels(names, source, options)
     if options.accuracy:
-        return main_accuracy(options.names or listing.stdout.split(), source, options)
+        return main_accuracy(names, source, options)
     if options.proof:
-        return main_proof(options.names or listing.stdout.split(), source, options)
+        return main_proof(names, source, options)
     kinds, first = (family_header if options.families else header)(options)
     rows, lines, failures = [], [first], []
     print(first, flush=True)
     write_row = family_text if options.families else row_text
-    for name in options.names or listing.stdout.split():
+    for name in names:
         try:
             rows.append(bench_model(name, source, options))
             lines.append(write_row(rows[-1], kinds, options.threads))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the search and tuning bring: packs of one model by rules, by search and tuned, in turns with other runtimes.
 
-    search_gain.py [--all | NAME...] [--before SVOD_PACK] [--tune MINUTES] [--peers ort,openvino,ncnn] [--threads 1]
-                   [--rounds 4] [--seconds 0.5] [--output FILE]
+    search_gain.py [--all | --drawn FIRST COUNT | NAME...] [--before SVOD_PACK] [--tune MINUTES]
+                   [--peers ort,openvino,ncnn] [--threads 1] [--rounds 4] [--seconds 0.5] [--output FILE]
 
 "rules" is a pack with --search-budget 0, "search" one without options, "tuned" one with --tune, "before" one by another
 svod-pack, an older build. All are measured alternately (bench.py says why), least times in milliseconds. Columns of
@@ -73,6 +73,7 @@ def measured(name, source, options):
 
 
 def goals(source):
+    """{model: goal} of the suite, in its order."""
     rows = [line.split("\t") for line in (source / "SUITE.tsv").read_text().splitlines()]
     return {row[0]: float(row[rows[0].index("goal_best_over_ours")]) for row in rows[1:]}
 
@@ -108,6 +109,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--all", action="store_true", help="every model of SUITE.tsv")
+    parser.add_argument("--drawn", nargs=2, metavar=("FIRST", "COUNT"), help="networks that cliffs.py draws, by their seeds")
     parser.add_argument("--before", type=pathlib.Path, metavar="SVOD_PACK", help="another packer to compare with")
     parser.add_argument("--tune", type=int, default=0, metavar="MINUTES", help="tune each model for so long; 0: not at all")
     parser.add_argument("--peers", default="ort,openvino,ncnn")
@@ -116,7 +118,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=0.5, help="per program and round")
     parser.add_argument("--output", type=pathlib.Path, help="a line of JSON for each model")
     parser.add_argument("--table", nargs="+", type=pathlib.Path, metavar="FILE", help="print the table of these, measure nothing")
-    parser.set_defaults(trees=False, families=False, drawn=None)
+    parser.set_defaults(trees=False, families=False)
     return parser.parse_args()
 
 
@@ -134,7 +136,8 @@ def main():
         return 0
     rows = read_rows([options.output] if options.output else [])
     failures = []
-    for name in list(wanted) if options.all else options.names:
+    made = bench.made_here(options)
+    for name in bench.make_here(made) if made else wanted if options.all else options.names:
         if name in rows:
             continue
         try:

@@ -61,6 +61,20 @@ def flattened():
          tensor("flat32", [2], [-1, 32], INT64), tensor("flat16", [2], [-1, 16], INT64)], opset=11)
 
 
+def positions():
+    """As many positions as there are rows, counted on from another size, as decoders count from their past: n + m - n of them, in
+    one row for all batches. It is m divided by m that says that there is one."""
+    return model(
+        [node("Shape", ["x"], ["sizes"]), node("Gather", ["sizes", "first"], ["past"]), node("Gather", ["sizes", "second"], ["seq"]),
+         node("Add", ["seq", "past"], ["until"]), node("Range", ["past", "until", "second"], ["places"]),
+         node("Slice", ["sizes", "one", "two"], ["rows"]), node("Concat", ["left", "rows"], ["to"], axis=0),
+         node("Reshape", ["places", "to"], ["row"]), node("Gather", ["table", "row"], ["of_places"]),
+         node("Add", ["x", "of_places"], ["y"])],
+        [value("x", ["batch", "seq", 8])], [value("y", ["batch", "seq", 8])],
+        [random_tensor("table", [20, 8], 7, 0.3), tensor("first", [], [0], INT64), tensor("second", [], [1], INT64),
+         *(tensor(name, [1], [number], INT64) for name, number in (("one", 1), ("two", 2), ("left", -1)))], opset=11)
+
+
 def picture():
     """A convolution with a border, its maxima in pairs, and the mean of all: what lies beyond a picture must not be seen."""
     return model(
@@ -220,6 +234,8 @@ def main():
     refusals(folder, program)
     as_alone(folder, "picture", picture(), ("--dim", "h=4..20", "--dim", "x[3]=4..24"),
              [({"h": h, "w_": w}, [1, 3, h, w]) for h, w in ((4, 4), (7, 24), (20, 5), (20, 24))])
+    as_alone(folder, "positions", positions(), ("--dim", "batch=1..3", "--dim", "seq=1..6"),
+             [({"batch": b, "seq": s}, [b, s, 8]) for b, s in ((1, 1), (3, 2), (2, 6), (3, 6))])
     disagreements(folder)
     steps(folder)
     decodes(folder)
