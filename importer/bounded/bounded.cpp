@@ -207,6 +207,35 @@ NodeId agreed_count(NodeImport& node, const std::vector<InputAxis>& axes,
   return count.id;
 }
 
+void agree_on_groups(NodeImport& node,
+                     const std::vector<std::vector<InputAxis>>& groups) {
+  const auto has = [&](const InputAxis& of) {
+    return node.has_input(of.input) && of.axis < node.rank(of.input);
+  };
+  for (size_t i = 0; i < node.input_count(); ++i)
+    for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis) {
+      const auto is_this = [&](const InputAxis& of) {
+        return of.input == i && of.axis == axis;
+      };
+      if (count_along(node, i, axis) != kNoNode &&
+          std::ranges::none_of(
+              groups, [&](const auto& of) { return std::ranges::any_of(of, is_this); }))
+        refuse_bounded(node, i, axis);
+    }
+  for (const std::vector<InputAxis>& group : groups) {
+    std::vector<InputAxis> given;
+    std::ranges::copy_if(group, std::back_inserter(given), has);
+    agreed_count(node, given, false);
+  }
+}
+
+void zero_beyond(NodeImport& node, size_t input) {
+  if (!node.has_input(input) || node.counts(input).empty()) return;
+  Counts counts = node.counts(input);
+  node.replace_input(input, masked(operand(node, input), counts, 0).id);
+  node.input_counts[input] = std::move(counts);
+}
+
 Shape bounds_of(const std::vector<Size>& sizes) {
   Shape shape;
   for (const Size& size : sizes) shape.push_back(size.bound);

@@ -80,6 +80,11 @@ struct InputAxis {
 };
 NodeId agreed_count(NodeImport& node, const std::vector<InputAxis>& axes,
                     bool broadcasts);
+// For operators of which few sizes may be the run's: refuses those along other axes of
+// the inputs, and makes the axes of each group agree, in so far as they are given.
+void agree_on_groups(NodeImport& node, const std::vector<std::vector<InputAxis>>& groups);
+// Zeros in place of what is not meant of an input: numbers of rows must be of rows.
+void zero_beyond(NodeImport& node, size_t input);
 [[noreturn]] void refuse_bounded(const NodeImport& node, size_t input, int64_t axis);
 // The counts, or none when all are kNoNode.
 Counts tidy(Counts counts);

@@ -1,5 +1,6 @@
 // Attention of decoders with grouped heads and a cache. The past comes in as a tensor and
 // goes out as one with the new keys written into it; nothing is kept between runs.
+#include "importer/bounded/bounded.h"
 #include "importer/rules/attention/attention.h"
 
 #include <algorithm>
@@ -11,12 +12,43 @@ namespace {
 // Where the new keys of GroupQueryAttention stand: right after the past of their batch
 // entry.
 struct CachePlace {
-  int64_t total = 0;          // keys of the result
+  int64_t total = 0;          // keys of the result, or room for them
   std::optional<Expr> offset; // [batch, 1, 1, 1]; none: `start` for every entry
   int64_t start = 0;
+  // Of them the run's, and those that there are of the result; none: total.
+  std::optional<Expr> seen = {}, kept = {};
 };
 
+bool sizes_are_open(const NodeImport& node) {
+  return !node.counts(0).empty() || (node.has_input(3) && !node.counts(3).empty());
+}
+
+// Where the run says how long the prompt, its past and both are. There is room for the
+// longest of each; a past that has room for all is no longer for it.
+CachePlace place_of_run(NodeImport& node, int64_t batch, int64_t past, int64_t fresh) {
+  require(node,
+          element_count(node.shape(6)) == 1 && node.shape(5)[0] == batch &&
+              element_count(node.shape(5)) == batch,
+          "total_sequence_length must be one number, and seqlens_k have one per batch");
+  const Expr total = convert(reshape(operand(node, 6), {}), DType::I64);
+  const Expr prompt = size_along(node, 0, 1);
+  const Expr before = past > 0 ? size_along(node, 3, 2) : like(total, 0);
+  CachePlace place{past + fresh, {}, 0};
+  const Expr kept = maximum(before, total);
+  const Expr room = like(kept, static_cast<double>(place.total));
+  place.kept = checked(kept, less_equal(kept, room));
+  place.seen = total;
+  const Expr last = convert(reshape(operand(node, 5), {batch}), DType::I64);
+  const Expr first_prompt = equal(prompt, total);
+  Expr offset = select(first_prompt, like(last, 0), last + (1.0 - prompt));
+  if (const NodeId entries = count_along(node, 5, 0); entries != kNoNode)
+    offset = masked(offset, {entries}, 0);
+  place.offset = reshape(offset, {batch, 1, 1, 1});
+  return place;
+}
+
 CachePlace cache_place(NodeImport& node, int64_t batch, int64_t past, int64_t fresh) {
+  if (sizes_are_open(node)) return place_of_run(node, batch, past, fresh);
   std::vector<int64_t> total = node.known_ints(6);
   require(node, total.size() == 1 && total[0] >= fresh,
           "total_sequence_length is less than the new keys");
@@ -56,6 +88,25 @@ Expr updated_cache(NodeImport& node, size_t i, Expr fresh, const CachePlace& pla
                  cut(cache, 2, place.start + count, place.total - place.start - count)},
                 2);
   return written_at(cache, fresh, *place.offset);
+}
+
+// What nobody means must be numbers: a key that is not seen has weight 0, but 0 times
+// what is none is none.
+Expr only_kept(Expr cache, const CachePlace& place) {
+  if (!place.kept) return cache;
+  return masked(cache, {kNoNode, kNoNode, place.kept->id, kNoNode}, 0);
+}
+
+// Sizes of the results: of queries, and of keys and values.
+void give_sizes(NodeImport& node, const CachePlace& place) {
+  if (!place.kept) return;
+  const NodeId batch = count_along(node, 0, 0);
+  node.set_counts(0, tidy({batch, count_along(node, 0, 1), kNoNode}));
+  const auto kept = known_ints(node.g, place.kept->id);
+  for (const size_t out : {1, 2})
+    if (node.wants_output(out))
+      node.set_counts(out,
+                      tidy({batch, kNoNode, kept ? kNoNode : place.kept->id, kNoNode}));
 }
 
 Expr rotary_rows(NodeImport& node, size_t i, Expr positions) {
@@ -124,6 +175,9 @@ void import_group_query_attention(NodeImport& node) {
     if (node.has_input(9)) positions = convert(operand(node, 9), DType::I64);
     require(node, positions.shape() == Shape{batch, fresh},
             "position_ids has a wrong shape");
+    // Behind the prompt there are no rows of cosines, maybe.
+    const Counts& sizes = node.counts(0);
+    if (!sizes.empty()) positions = masked(positions, {sizes[0], sizes[1]}, 0);
     Expr cos = rotary_rows(node, 7, positions), sin = rotary_rows(node, 8, positions);
     bool interleaved = node.get_int("rotary_interleaved") != 0;
     int64_t width = 2 * extent(cos, 2);
@@ -131,7 +185,7 @@ void import_group_query_attention(NodeImport& node) {
     parts.k = rotate(node, parts.k, cos, sin, width, interleaved);
   }
   parts.k = updated_cache(node, 3, parts.k, place);
-  parts.v = updated_cache(node, 4, parts.v, place);
+  parts.v = only_kept(updated_cache(node, 4, parts.v, place), place);
   double scale = node.get_float("scale");
   parts.scale =
       scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(extent(parts.q, 3)));
@@ -140,10 +194,24 @@ void import_group_query_attention(NodeImport& node) {
   // The window counts the query itself.
   if (int64_t local = node.get_int("local_window_size"); local > 0) view.left = local - 1;
   parts.allowed = visible_keys(view, offset);
+  if (place.seen && !view.causal) {
+    const Expr key = count_along(node.g, DType::I64, place.total, 3, 4);
+    const Expr there = less(key, *place.seen);
+    parts.allowed = parts.allowed ? both(*parts.allowed, there) : there;
+  }
   add_bias_and_sink(node, parts);
   finish(node, join_heads(attend(node, parts).y));
   if (node.wants_output(1)) finish(node, parts.k, 1);
   if (node.wants_output(2)) finish(node, parts.v, 2);
+  give_sizes(node, place);
+}
+
+// The batch, the prompt and the past may be of the run's sizes.
+void bounded_group_query_attention(NodeImport& node, Rule rule) {
+  agree_on_groups(node, {{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {9, 0}},
+                         {{0, 1}, {1, 1}, {2, 1}, {9, 1}},
+                         {{3, 2}, {4, 2}}});
+  rule(node);
 }
 
 } // namespace svod::importer

@@ -259,4 +259,32 @@ void import_rotary_embedding_vendor(NodeImport& node) {
   rotary_embedding(node, parts);
 }
 
+namespace {
+
+// The batch and the length of x, of its positions, and of cosines where there are none.
+void bounded_rotary(NodeImport& node, Rule rule, size_t positions, bool of_positions) {
+  const int64_t length = node.rank(0) == 4 ? 2 : 1;
+  std::vector<std::vector<InputAxis>> groups = {{{0, 0}}, {{0, length}}};
+  for (const int64_t axis : {0, 1}) {
+    std::vector<InputAxis>& group = groups[static_cast<size_t>(axis)];
+    if (node.has_input(positions) && node.rank(positions) == 2)
+      group.push_back({positions, axis});
+    if (!of_positions) group.insert(group.end(), {{1, axis}, {2, axis}});
+  }
+  agree_on_groups(node, groups);
+  zero_beyond(node, positions);
+  rule(node);
+  node.set_counts(0, node.counts(0));
+}
+
+} // namespace
+
+void bounded_rotary_embedding(NodeImport& node, Rule rule) {
+  bounded_rotary(node, rule, 3, node.has_input(3));
+}
+
+void bounded_rotary_embedding_vendor(NodeImport& node, Rule rule) {
+  bounded_rotary(node, rule, 1, true);
+}
+
 } // namespace svod::importer

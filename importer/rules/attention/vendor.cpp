@@ -141,7 +141,7 @@ Expr behind_past(NodeImport& node, Expr before, Expr fresh, Expr used) {
 // An input with one place per key, of which the run says how many there are: as many
 // places as there is room for keys.
 void fit_keys(NodeImport& node, size_t input, Expr wanted, int64_t keys) {
-  if (!node.has_input(input)) return;
+  if (!node.has_input(input) || node.rank(input) < 2) return;
   Expr x = operand(node, input);
   const int64_t axis = x.rank() - 1;
   const NodeId count = count_along(node, input, axis);
@@ -156,20 +156,47 @@ void fit_keys(NodeImport& node, size_t input, Expr wanted, int64_t keys) {
   node.replace_input(input, cut(pad(x, none, more, 0), axis, 0, keys).id);
 }
 
-// Hides what the run leaves of the room for keys behind a past of `count` places, and
-// gives the outputs of keys and values their sizes, along `axis`.
-void hide_room(NodeImport& node, AttentionParts& parts, NodeId count, bool causal,
-               const std::vector<size_t>& outputs, size_t axis) {
-  const Expr used{&node.g, count};
-  const int64_t fresh = extent(parts.q, 2), keys = extent(parts.k, 2);
-  const Expr key = count_along(node.g, DType::I64, keys, 3, 4);
-  const Expr all = used + static_cast<double>(fresh);
-  parts.allowed = causal ? visible_keys({fresh, keys, true}, used) : less(key, all);
-  for (size_t out : outputs) {
+// How many keys the run has: those of a past, and new ones behind them.
+struct RunKeys {
+  Expr past, all;
+  bool open = false; // one of them is the run's to say
+};
+
+RunKeys keys_of_run(NodeImport& node, std::optional<InputAxis> past, InputAxis fresh) {
+  const Expr added = size_along(node, fresh.input, fresh.axis);
+  RunKeys keys{like(added, 0), added,
+               count_along(node, fresh.input, fresh.axis) != kNoNode};
+  if (!past) return keys;
+  keys.past = size_along(node, past->input, past->axis);
+  keys.all = keys.past + added;
+  keys.open |= count_along(node, past->input, past->axis) != kNoNode;
+  return keys;
+}
+
+// Hides what the run leaves of the room for keys. A hidden value must still be a number:
+// its weight is 0.
+void hide_room(AttentionParts& parts, const RunKeys& keys, bool causal) {
+  const int64_t queries = extent(parts.q, 2), room = extent(parts.k, 2);
+  const Expr key = count_along(*parts.q.g, DType::I64, room, 3, 4);
+  parts.allowed =
+      causal ? visible_keys({queries, room, true}, keys.past) : less(key, keys.all);
+  parts.v = masked(parts.v, {kNoNode, kNoNode, keys.all.id, kNoNode}, 0);
+}
+
+// Gives the result [batch, queries, width] its sizes, and those of keys and values, of
+// which `axis` are the keys and the second before it the batch.
+void give_sizes(NodeImport& node, const RunKeys& keys, const std::vector<size_t>& outputs,
+                size_t axis) {
+  const NodeId batch = count_along(node, 0, 0);
+  if (const NodeId queries = count_along(node, 0, 1);
+      batch != kNoNode || queries != kNoNode)
+    node.set_counts(0, {batch, queries, kNoNode});
+  for (const size_t out : outputs) {
     if (!node.wants_output(out)) continue;
     Counts counts(axis + 2, kNoNode);
-    counts[axis] = all.id;
-    node.set_counts(out, counts);
+    counts[axis - 2] = batch;
+    if (keys.open) counts[axis] = keys.all.id;
+    node.set_counts(out, tidy(counts));
   }
 }
 
@@ -178,7 +205,7 @@ struct AttentionInputs {
   size_t mask, bias, past, past_length, projection_bias;
 };
 
-// A past whose length the run says: both parts of it, and what has a place per key.
+// Both parts of a past whose length the run says.
 void join_sized_past(NodeImport& node, const AttentionInputs& at, AttentionParts& parts) {
   const NodeId count = count_along(node, at.past, 2);
   for (auto [i, x] : {std::pair(at.past, &parts.k), std::pair(at.past + 1, &parts.v)}) {
@@ -191,10 +218,12 @@ void join_sized_past(NodeImport& node, const AttentionInputs& at, AttentionParts
     if (count_along(node, i, 2) != count) refuse_bounded(node, i, 2);
     *x = behind_past(node, before, *x, {&node.g, count});
   }
-  const bool causal = node.has("unidirectional") && node.get_int("unidirectional") != 0;
-  hide_room(node, parts, count, causal, {1, 2}, 2);
-  const Expr all = Expr{&node.g, count} + static_cast<double>(extent(parts.q, 2));
-  for (size_t i : {at.mask, at.bias}) fit_keys(node, i, all, extent(parts.k, 2));
+}
+
+// Where the new keys of MultiHeadAttention have their length.
+InputAxis key_length(const NodeImport& node) {
+  if (node.rank(0) == 5) return {0, 1};
+  return {1, node.rank(1) == 4 ? 2 : 1};
 }
 
 void attend_operands(NodeImport& node, const AttentionInputs& at) {
@@ -212,15 +241,24 @@ void attend_operands(NodeImport& node, const AttentionInputs& at) {
     parts.k = with_past(node, at.past, parts.k);
     parts.v = with_past(node, at.past + 1, parts.v);
   }
+  std::optional<InputAxis> past;
+  if (node.has_input(at.past)) past = {at.past, 2};
+  const RunKeys keys = keys_of_run(node, past, key_length(node));
+  const bool causal = node.has("unidirectional") && node.get_int("unidirectional") != 0;
+  if (keys.open) {
+    hide_room(parts, keys, causal);
+    for (size_t i : {at.mask, at.bias}) fit_keys(node, i, keys.all, extent(parts.k, 2));
+  }
   parts.scale = scale_or_default(node, parts.q);
   add_key_mask(node, parts, at.mask);
   add_vendor_bias(node, parts, at.bias);
-  if (node.has("unidirectional") && !sized) add_unidirectional(node, parts);
+  if (causal && !keys.open) add_unidirectional(node, parts);
   const AttentionResult result = attend(node, parts);
   finish(node, join_heads(result.y));
   if (node.wants_output(1)) finish(node, parts.k, 1);
   if (node.wants_output(2)) finish(node, parts.v, 2);
   if (node.wants_output(3)) finish(node, result.weights, 3);
+  give_sizes(node, keys, {1, 2}, 2);
 }
 
 } // namespace
@@ -250,8 +288,7 @@ Expr projected(NodeImport& node, Expr product, size_t bias) {
   return product + convert(b, product.dtype());
 }
 
-// Joins the new keys and values with the past [2, batch, heads, past, head]. What the run
-// leaves of the room is not seen.
+// Joins the new keys and values with the past [2, batch, heads, past, head].
 void join_past(NodeImport& node, size_t input, AttentionParts& parts) {
   if (!node.has_input(input)) return;
   const Expr past = wide(node, input);
@@ -265,8 +302,6 @@ void join_past(NodeImport& node, size_t input, AttentionParts& parts) {
     *x = count == kNoNode ? join({before, *x}, 2)
                           : behind_past(node, before, *x, {&node.g, count});
   }
-  if (count == kNoNode) return;
-  hide_room(node, parts, count, node.get_int("unidirectional") != 0, {1}, 3);
 }
 
 // Attends over what is projected; the inputs of mask, past and bias by number.
@@ -283,18 +318,21 @@ void attend_projected(NodeImport& node, Expr all, std::vector<int64_t> sizes, si
       split_heads(node, cut(all, 2, sizes[0], sizes[1]), heads),
       split_heads(node, cut(all, 2, sizes[0] + sizes[1], sizes[2]), heads)};
   join_past(node, past_input, parts);
-  const NodeId used =
-      node.has_input(past_input) ? count_along(node, past_input, 3) : kNoNode;
-  if (used != kNoNode)
-    fit_keys(node, mask, Expr{&node.g, used} + static_cast<double>(extent(parts.q, 2)),
-             extent(parts.k, 2));
+  std::optional<InputAxis> past;
+  if (node.has_input(past_input)) past = {past_input, 3};
+  const RunKeys keys = keys_of_run(node, past, {0, 1});
+  if (keys.open) {
+    hide_room(parts, keys, node.get_int("unidirectional") != 0);
+    fit_keys(node, mask, keys.all, extent(parts.k, 2));
+  }
   parts.scale = scale_or_default(node, parts.q);
   add_key_mask(node, parts, mask);
   if (bias) add_vendor_bias(node, parts, *bias);
-  if (used == kNoNode) add_unidirectional(node, parts);
+  if (!keys.open) add_unidirectional(node, parts);
   give(node, 0, join_heads(attend(node, parts).y));
   if (node.wants_output(1))
     give(node, 1, join({unsqueeze(parts.k, 0), unsqueeze(parts.v, 0)}, 0));
+  give_sizes(node, keys, {1}, 3);
 }
 
 // Results in the type of the model's floats.
@@ -307,30 +345,41 @@ void round_results(NodeImport& node, DType to) {
 
 namespace {
 
-// Sizes of the run may be that of the past, `past_axis` of the inputs from `past` to
-// `last`, and where it is, the last axis of what has a place per key.
-void check_sizes(const NodeImport& node, size_t past, size_t last, int64_t past_axis,
-                 const std::vector<size_t>& per_key) {
-  for (size_t i = 0; i < node.input_count(); ++i) {
-    const bool keyed = std::ranges::find(per_key, i) != per_key.end();
-    for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis)
-      if (count_along(node, i, axis) != kNoNode &&
-          !(i >= past && i <= last && axis == past_axis) &&
-          !(keyed && axis + 1 == node.rank(i) && !node.counts(past).empty()))
-        refuse_bounded(node, i, axis);
+// Inputs, by number, whose sizes are those of others.
+struct Shared {
+  size_t mask; // [batch], [batch, keys] or [batch, queries, keys]
+  size_t bias; // has a place per key
+};
+
+// The groups are batch, queries and others. The last axis of what has a place per key is
+// compared with all keys that there are, when it is used.
+void agree_on_sizes(NodeImport& node, std::vector<std::vector<InputAxis>> groups,
+                    const Shared& shared) {
+  if (node.has_input(shared.mask)) {
+    const int64_t rank = node.rank(shared.mask);
+    if (rank == 2 || rank == 3 || node.shape(shared.mask) == Shape{node.shape(0)[0]})
+      groups[0].push_back({shared.mask, 0});
+    if (rank == 3) groups[1].push_back({shared.mask, 1});
   }
+  for (const size_t i : {shared.mask, shared.bias})
+    if (node.has_input(i) && node.rank(i) > 1) groups.push_back({{i, node.rank(i) - 1}});
+  agree_on_groups(node, groups);
 }
 
 } // namespace
 
-// With a past whose length is of the run, as a generation has it.
 void bounded_attention(NodeImport& node, Rule rule) {
-  check_sizes(node, 4, 4, 3, {3});
+  agree_on_sizes(node, {{{0, 0}, {4, 1}}, {{0, 1}}, {{4, 3}}}, {3, 5});
   rule(node);
 }
 
 void bounded_multi_head_attention(NodeImport& node, Rule rule) {
-  check_sizes(node, 6, 7, 2, {4, 5});
+  std::vector<InputAxis> keys;
+  for (const size_t i : {1, 2})
+    if (node.has_input(i)) keys.push_back({i, node.rank(i) == 4 ? 2 : 1});
+  agree_on_sizes(
+      node, {{{0, 0}, {1, 0}, {2, 0}, {6, 0}, {7, 0}}, {{0, 1}}, keys, {{6, 2}, {7, 2}}},
+      {4, 5});
   rule(node);
 }
 

@@ -1,5 +1,6 @@
 // Operators that ONNX Runtime's optimiser puts in for a few standard ones (domain
 // com.microsoft), and some of ONNX's first versions that never became standard.
+#include "importer/bounded/bounded.h"
 #include "importer/bounded/standardize.h"
 #include "importer/formula/formula.h"
 
@@ -94,6 +95,18 @@ void import_embed_layer_norm(NodeImport& node) {
     give(node, 1, broadcast(reshape(mask, {element_count(mask.shape())}), {batch}));
   }
   if (node.wants_output(2)) give(node, 2, convert(x, dtype));
+}
+
+// Words, segments, mask and places are [batch, length].
+void bounded_embed_layer_norm(NodeImport& node, Rule rule) {
+  agree_on_groups(node,
+                  {{{0, 0}, {1, 0}, {7, 0}, {8, 0}}, {{0, 1}, {1, 1}, {7, 1}, {8, 1}}});
+  for (const size_t i : {0, 1, 7, 8}) zero_beyond(node, i);
+  rule(node);
+  const NodeId batch = count_along(node, 0, 0), length = count_along(node, 0, 1);
+  for (const size_t out : {0, 2})
+    if (node.wants_output(out)) node.set_counts(out, tidy({batch, length, kNoNode}));
+  if (node.wants_output(1)) node.set_counts(1, tidy({batch}));
 }
 
 void import_affine(NodeImport& node) {
