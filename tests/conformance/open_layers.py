@@ -82,7 +82,7 @@ def shared_keys():
     outputs = [("y", FLOAT, ["b", "s", WIDTH]), *((name, FLOAT, ["b", pairs, "t", HEAD]) for name in ("ok", "ov"))]
     lengths = [node("ReduceSum", "m axis", "sum", keepdims=0), node("Sub", "sum first", "last"), node("Cast", "last", "lengths", to=INT),
                node("Shape", "m", "sizes"), node("Gather", "sizes first", "keys"), node("Cast", "keys", "total", to=INT)]
-    known = {"axis": np.array([1]), "first": np.array(1), "cos": f32(16, HEAD // 2), "sin": f32(16, HEAD // 2)}
+    known = {"axis": np.array([1]), "first": np.array(1), "cos": f32(32, HEAD // 2), "sin": f32(32, HEAD // 2)}
     runs = []
     for b, s, p in BEHIND:
         mask = shown(b, s + p) if s == 1 else np.ones((b, s + p))
@@ -108,13 +108,17 @@ def around():
                [{"x": f32(*({"b": b, "s": s}.get(n, n) for n in shape)), "at": RNG.integers(0, 16, (b, s))} for b, s in PLAIN])
 
 
-def judged(name, nodes, inputs, outputs, known, runs):
-    """What is wrong with a layer; nothing where it is right at every size that ONNX Runtime takes, of which there is one."""
+def model_of(nodes, inputs, outputs, known):
     made = [[helper.make_tensor_value_info(*value) for value in values] for values in (inputs, outputs)]
     graph = helper.make_graph(nodes, "layer", *made, [numpy_helper.from_array(array, n) for n, array in known.items()])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def judged(nodes, inputs, outputs, known, runs):
+    """What is wrong with a layer; nothing where it is right at every size that ONNX Runtime takes, of which there is one."""
     model, program = WORK / "layer.onnx", WORK / "layer"
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), model)
+    onnx.save(model_of(nodes, inputs, outputs, known), model)
     open_ones = sorted({size for _, _, shape in inputs for size in shape if isinstance(size, str)})
     ranges = [word for size in open_ones for word in ("--dim", f"{size}={RANGES[size]}")]
     code, text, _ = base.run([str(word) for word in (open_sizes.PACKER, model, "-o", program, "--target", "native", "-q",
@@ -139,16 +143,49 @@ def judged(name, nodes, inputs, outputs, known, runs):
     return "" if agree else "no size that ONNX Runtime runs"
 
 
+def decoding():
+    """What is wrong with a loop whose caches are states, which no step moves."""
+    _, nodes, inputs, outputs, known, _ = list(shared_keys())[1]
+    model, program, runs, answers = WORK / "decoder.onnx", WORK / "decoder", WORK / "steps", WORK / "answers"
+    onnx.save(model_of(nodes, inputs, outputs, known), model)
+    command = [open_sizes.PACKER, model, "-o", program, "--target", "native", "--verify", "off", "--json", "--shape", "b=1",
+               "--dim", "s=1..4", "--dim", "p=0..20", "--dim", "t=1..24", "--state", "pk=ok", "--state", "pv=ov"]
+    code, text, _ = base.run([str(word) for word in command], base.PACK_SECONDS)
+    if code != 0:
+        return f"not packed, exit {code}: {text}"
+    if text.count('"kind": "place"') != 2:
+        return "a cache does not stay in its place"
+    session, pairs = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"]), HEADS // 2
+    caches, expected = [f32(1, pairs, 0, HEAD)] * 2, []
+    answers.mkdir()
+    for step, rows in enumerate((4, 1, 1, 2, 1, 1, 3, 1, 1, 4, 1)):
+        keys = caches[0].shape[2] + rows
+        feed = {"q": f32(1, rows, WIDTH), "k": f32(1, rows, pairs * HEAD), "v": f32(1, rows, pairs * HEAD), "m": np.ones((1, keys), np.int64)}
+        (runs / f"{step:02}").mkdir(parents=True)
+        for name, array in feed.items():
+            np.save(runs / f"{step:02}" / f"{name}.npy", array)
+        y, *caches = session.run(None, feed | {"pk": caches[0], "pv": caches[1]})
+        expected.append(y)
+    code, text, _ = base.run([str(program), "--batch-dir", str(runs), "--output-dir", str(answers)], base.RUN_SECONDS)
+    if code != 0:
+        return f"exit {code}: {text}"
+    wrong = [open_sizes.difference(np.load(answers / f"{step:02}.npy"), y, False) for step, y in enumerate(expected)]
+    return "; ".join(f"step {step} {what}" for step, what in enumerate(wrong) if what)
+
+
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     onnxruntime.set_default_logger_severity(4)
-    good, bad = 0, 0
+    results = {}
     for layers in (attention, several_heads, shared_keys, around):
         for name, *parts in layers():
-            wrong = judged(name, *parts)
-            print(f"{wrong or 'right'}: {name}", flush=True)
-            good, bad = good + (not wrong), bad + bool(wrong)
+            results[name] = judged(*parts)
+            print(f"{results[name] or 'right'}: {name}", flush=True)
+    results["caches as states"] = decoding()
+    print(f"{results['caches as states'] or 'right'}: caches as states")
+    bad = sum(map(bool, results.values()))
+    good = len(results) - bad
     print(f"{good} right, {bad} not")
     return 1 if bad or not good else 0
 
