@@ -3,6 +3,8 @@
 // copies.
 #include "importer/rules/attention/attention.h"
 
+#include "importer/bounded/bounded.h"
+
 #include <cmath>
 #include <limits>
 
@@ -76,6 +78,18 @@ Expr with_past(NodeImport& node, size_t i, Expr x) {
 Expr written_at(Expr cache, Expr fresh, Expr offset) {
   Expr at = offset + count_along(*fresh.g, DType::I64, extent(fresh, 2), 2, 4);
   return scatter(cache, broadcast(at, fresh.shape()), fresh, 2, Combiner::Set);
+}
+
+std::optional<Expr> written_behind_state(NodeImport& node, size_t i, Expr fresh,
+                                         Expr offset, int64_t bound) {
+  const RoomBehind* room =
+      node.has_input(i) ? node.bounds->room_behind(node.input(i)) : nullptr;
+  if (!room || room->axis != 2) return std::nullopt;
+  const int64_t added = extent(fresh, 2);
+  node.bounds->note_added(added);
+  if (added > room->room) return std::nullopt; // imported again with more
+  const Expr all = convert(Expr{&node.g, room->all}, fresh.dtype());
+  return cut(written_at(all, fresh, offset), 2, 0, bound);
 }
 
 void write_into_caches(NodeImport& node, size_t i, AttentionParts& parts, Expr offset) {

@@ -37,6 +37,11 @@ AttentionResult attend(NodeImport& node, const AttentionParts& parts);
 Expr with_past(NodeImport& node, size_t i, Expr x);
 // A cache [batch, heads, room, head] with `fresh` written at `offset` + 0, 1, ..
 Expr written_at(Expr cache, Expr fresh, Expr offset);
+// Likewise into input i, a cache that is a state which grows: it has room behind its
+// rows, and they stay where they are. The first `bound` of it; none where it is no such
+// cache.
+std::optional<Expr> written_behind_state(NodeImport& node, size_t i, Expr fresh,
+                                         Expr offset, int64_t bound);
 // Keys and values written into their caches, inputs i and i + 1, which have room.
 void write_into_caches(NodeImport& node, size_t i, AttentionParts& parts, Expr offset);
 

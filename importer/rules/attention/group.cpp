@@ -68,23 +68,13 @@ Expr offset_of(NodeImport& node, const CachePlace& place) {
                       : number(node.g, DType::I64, static_cast<double>(place.start));
 }
 
-// A cache that is a state which grows has room behind its rows, and they stay in it.
-std::optional<Expr> written_behind_state(NodeImport& node, size_t i, Expr fresh,
-                                         const CachePlace& place) {
-  const RoomBehind* room =
-      node.has_input(i) ? node.bounds->room_behind(node.input(i)) : nullptr;
-  if (!room || room->axis != 2 || !place.kept) return std::nullopt;
-  const int64_t added = extent(fresh, 2);
-  node.bounds->note_added(added);
-  if (added > room->room) return std::nullopt; // imported again with more
-  const Expr all = convert(Expr{&node.g, room->all}, fresh.dtype());
-  return cut(written_at(all, fresh, *place.offset), 2, 0, place.total);
-}
-
 // The cache with the new keys or values [batch, heads, fresh, head] written into their
 // place.
 Expr updated_cache(NodeImport& node, size_t i, Expr fresh, const CachePlace& place) {
-  if (const auto grown = written_behind_state(node, i, fresh, place)) return *grown;
+  if (place.kept)
+    if (const auto grown =
+            written_behind_state(node, i, fresh, *place.offset, place.total))
+      return *grown;
   Shape shape = fresh.shape();
   shape[2] = place.total;
   Expr cache = with(fresh, constant(node.g, fresh.dtype(), shape, 0));

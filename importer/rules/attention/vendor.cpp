@@ -216,7 +216,11 @@ void join_sized_past(NodeImport& node, const AttentionInputs& at, AttentionParts
     require(node, before.shape() == expected,
             "a cache does not fit the new keys or values");
     if (count_along(node, i, 2) != count) refuse_bounded(node, i, 2);
-    *x = behind_past(node, before, *x, {&node.g, count});
+    const Expr used{&node.g, count};
+    const int64_t bound = expected[2] + extent(*x, 2);
+    const auto grown =
+        written_behind_state(node, i, *x, reshape(used, {1, 1, 1, 1}), bound);
+    *x = grown ? *grown : behind_past(node, before, *x, used);
   }
 }
 
@@ -245,6 +249,7 @@ void attend_operands(NodeImport& node, const AttentionInputs& at) {
   if (node.has_input(at.past)) past = {at.past, 2};
   const RunKeys keys = keys_of_run(node, past, key_length(node));
   const bool causal = node.has("unidirectional") && node.get_int("unidirectional") != 0;
+  const Expr values = parts.v;
   if (keys.open) {
     hide_room(parts, keys, causal);
     for (size_t i : {at.mask, at.bias}) fit_keys(node, i, keys.all, extent(parts.k, 2));
@@ -256,7 +261,7 @@ void attend_operands(NodeImport& node, const AttentionInputs& at) {
   const AttentionResult result = attend(node, parts);
   finish(node, join_heads(result.y));
   if (node.wants_output(1)) finish(node, parts.k, 1);
-  if (node.wants_output(2)) finish(node, parts.v, 2);
+  if (node.wants_output(2)) finish(node, values, 2);
   if (node.wants_output(3)) finish(node, result.weights, 3);
   give_sizes(node, keys, {1, 2}, 2);
 }
