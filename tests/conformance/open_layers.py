@@ -108,6 +108,14 @@ def around():
                [{"x": f32(*({"b": b, "s": s}.get(n, n) for n in shape)), "at": RNG.integers(0, 16, (b, s))} for b, s in PLAIN])
 
 
+def lookups():
+    ids = ("i", LONG, ["b", "s"])
+    for bits, width in ((4, 16), (8, 32)):
+        known = {"table": RNG.integers(0, 256, (30, width)).astype(np.uint8), "scales": np.abs(f32(30, 2))}
+        yield (f"rows of {bits} bits", [own("GatherBlockQuantized", "table i scales", "y", block_size=16, bits=bits)], [ids],
+               [("y", FLOAT, ["b", "s", 32])], known, [{"i": RNG.integers(0, 30, (b, s))} for b, s in PLAIN])
+
+
 def model_of(nodes, inputs, outputs, known):
     made = [[helper.make_tensor_value_info(*value) for value in values] for values in (inputs, outputs)]
     graph = helper.make_graph(nodes, "layer", *made, [numpy_helper.from_array(array, n) for n, array in known.items()])
@@ -182,7 +190,7 @@ def main():
     WORK.mkdir(parents=True)
     onnxruntime.set_default_logger_severity(4)
     results = {}
-    for layers in (attention, several_heads, shared_keys, around):
+    for layers in (attention, several_heads, shared_keys, around, lookups):
         for name, *parts in layers():
             results[name] = judged(*parts)
             print(f"{results[name] or 'right'}: {name}", flush=True)

@@ -27,8 +27,8 @@ bool sizes_are_open(const NodeImport& node) {
 // longest of each; a past that has room for all is no longer for it.
 CachePlace place_of_run(NodeImport& node, int64_t batch, int64_t past, int64_t fresh) {
   require(node,
-          element_count(node.shape(6)) == 1 && node.shape(5)[0] == batch &&
-              element_count(node.shape(5)) == batch,
+          node.has_input(5) && node.has_input(6) &&
+              element_count(node.shape(5)) == batch && element_count(node.shape(6)) == 1,
           "total_sequence_length must be one number, and seqlens_k have one per batch");
   const Expr total = convert(reshape(operand(node, 6), {}), DType::I64);
   const Expr prompt = size_along(node, 0, 1);
@@ -41,8 +41,7 @@ CachePlace place_of_run(NodeImport& node, int64_t batch, int64_t past, int64_t f
   const Expr last = convert(reshape(operand(node, 5), {batch}), DType::I64);
   const Expr first_prompt = equal(prompt, total);
   Expr offset = select(first_prompt, like(last, 0), last + (1.0 - prompt));
-  if (const NodeId entries = count_along(node, 5, 0); entries != kNoNode)
-    offset = masked(offset, {entries}, 0);
+  if (!node.counts(5).empty()) offset = masked(offset, {node.counts(5)[0]}, 0);
   place.offset = reshape(offset, {batch, 1, 1, 1});
   return place;
 }

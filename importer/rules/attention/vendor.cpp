@@ -362,8 +362,9 @@ void agree_on_sizes(NodeImport& node, std::vector<std::vector<InputAxis>> groups
                     const Shared& shared) {
   if (node.has_input(shared.mask)) {
     const int64_t rank = node.rank(shared.mask);
-    if (rank == 2 || rank == 3 || node.shape(shared.mask) == Shape{node.shape(0)[0]})
-      groups[0].push_back({shared.mask, 0});
+    const bool lengths =
+        node.rank(0) > 0 && node.shape(shared.mask) == Shape{node.shape(0)[0]};
+    if (rank == 2 || rank == 3 || lengths) groups[0].push_back({shared.mask, 0});
     if (rank == 3) groups[1].push_back({shared.mask, 1});
   }
   for (const size_t i : {shared.mask, shared.bias})

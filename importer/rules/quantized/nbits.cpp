@@ -2,6 +2,7 @@
 // 8 bits low bits first, in blocks along the inner axis with a scale and a zero point
 // each; MatMulBnb4 packs indices of a table of 16 floats, high bits first. Unpacking is
 // plain arithmetic on the packed bytes, so what a kernel reads stays small.
+#include "importer/bounded/bounded.h"
 #include "importer/formula/formula.h"
 #include "importer/formula/packing.h"
 #include "importer/formula/quantization.h"
@@ -265,6 +266,20 @@ void import_gather_block_quantized(NodeImport& node) {
   const Expr value = convert(values_of(x, width), DType::F32);
   require_broadcast(node, zero.shape(), value.shape());
   give(node, 0, convert((value - zero) * repeated(scale), node.dtype(2)));
+}
+
+// Of indices whose sizes are the run's.
+void bounded_gather_block_quantized(NodeImport& node, Rule rule) {
+  const Counts of_index = node.counts(1);
+  std::vector<std::vector<InputAxis>> groups;
+  for (int64_t axis = 0; axis < node.rank(1); ++axis) groups.push_back({{1, axis}});
+  agree_on_groups(node, groups);
+  zero_beyond(node, 1);
+  rule(node);
+  Counts counts(static_cast<size_t>(node.rank(0) - 1), kNoNode);
+  counts.insert(counts.begin() + node.axis(node.get_int("gather_axis"), node.rank(0)),
+                of_index.begin(), of_index.end());
+  node.set_counts(0, counts);
 }
 
 } // namespace svod::importer
