@@ -71,7 +71,8 @@ Expr with_past(NodeImport& node, size_t i, Expr x) {
   Shape expected = x.shape();
   require(node, past.rank() == 4, "a cache must have 4 axes");
   expected[2] = extent(past, 2);
-  require(node, past.shape() == expected, "a cache does not fit the new keys or values");
+  require(node, past.shape() == expected && past.dtype() == x.dtype(),
+          "a cache does not fit the new keys or values");
   return join({past, x}, 2);
 }
 
@@ -98,7 +99,9 @@ void write_into_caches(NodeImport& node, size_t i, AttentionParts& parts, Expr o
     Shape expected = x->shape();
     require(node, cache.rank() == 4, "a cache must have 4 axes");
     expected[2] = extent(cache, 2);
-    require(node, cache.shape() == expected && expected[2] >= extent(*x, 2),
+    require(node,
+            cache.shape() == expected && cache.dtype() == x->dtype() &&
+                expected[2] >= extent(*x, 2),
             "a cache does not fit the new keys or values");
     *x = written_at(cache, *x, offset);
   }

@@ -81,7 +81,9 @@ Expr updated_cache(NodeImport& node, size_t i, Expr fresh, const CachePlace& pla
     Expr past = wide(node, i);
     Shape expected = fresh.shape();
     expected[2] = past.rank() == 4 ? extent(past, 2) : 0;
-    require(node, past.shape() == expected && expected[2] <= place.total,
+    require(node,
+            past.shape() == expected && past.dtype() == fresh.dtype() &&
+                expected[2] <= place.total,
             "a past tensor does not fit the new keys or values");
     cache = pad(past, Shape(4, 0), {0, 0, place.total - expected[2], 0}, 0);
   }

@@ -213,7 +213,7 @@ void join_sized_past(NodeImport& node, const AttentionInputs& at, AttentionParts
     Shape expected = x->shape();
     require(node, before.rank() == 4, "a cache must have 4 axes");
     expected[2] = extent(before, 2);
-    require(node, before.shape() == expected,
+    require(node, before.shape() == expected && before.dtype() == x->dtype(),
             "a cache does not fit the new keys or values");
     if (count_along(node, i, 2) != count) refuse_bounded(node, i, 2);
     const Expr used{&node.g, count};
@@ -303,7 +303,8 @@ void join_past(NodeImport& node, size_t input, AttentionParts& parts) {
     const Expr before = squeeze(cut(past, 0, kind, 1), 0);
     Shape expected = x->shape();
     expected[2] = extent(before, 2);
-    require(node, before.shape() == expected, "past does not fit the new keys");
+    require(node, before.shape() == expected && before.dtype() == x->dtype(),
+            "past does not fit the new keys");
     *x = count == kNoNode ? join({before, *x}, 2)
                           : behind_past(node, before, *x, {&node.g, count});
   }

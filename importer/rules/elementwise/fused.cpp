@@ -84,14 +84,22 @@ void import_embed_layer_norm(NodeImport& node) {
   const Expr places = rows_at(node, 3, positions);
   require_broadcast(node, places.shape(), x.shape());
   x = x + places;
-  if (node.has_input(1) && node.has_input(4)) x = x + rows_at(node, 4, operand(node, 1));
+  if (node.has_input(1) && node.has_input(4)) {
+    const Expr segments = rows_at(node, 4, operand(node, 1));
+    require_broadcast(node, segments.shape(), x.shape());
+    x = x + segments;
+  }
   const Standardized parts = standardize(x, {2}, node.get_float("epsilon"));
   const DType dtype = node.dtype(2);
   const Expr y = plus_optional(node, times(node, parts.value, 5), 6);
   give(node, 0, convert(y, dtype));
   if (node.wants_output(1)) {
     Expr mask = number(node.g, DType::I32, 0);
-    if (node.has_input(7)) mask = sum(convert(operand(node, 7), DType::I32), {1});
+    if (node.has_input(7)) {
+      require(node, node.rank(7) == 2 && node.shape(7)[0] == batch,
+              "the mask must be [batch, length]");
+      mask = sum(convert(operand(node, 7), DType::I32), {1});
+    }
     give(node, 1, broadcast(reshape(mask, {element_count(mask.shape())}), {batch}));
   }
   if (node.wants_output(2)) give(node, 2, convert(x, dtype));
