@@ -247,7 +247,10 @@ void attend_operands(NodeImport& node, const AttentionInputs& at) {
   }
   std::optional<InputAxis> past;
   if (node.has_input(at.past)) past = {at.past, 2};
-  const RunKeys keys = keys_of_run(node, past, key_length(node));
+  const InputAxis fresh = key_length(node);
+  const RunKeys keys = keys_of_run(node, past, fresh);
+  if (keys.open && node.has_input(at.past_length))
+    refuse_bounded(node, fresh.input, fresh.axis);
   const bool causal = node.has("unidirectional") && node.get_int("unidirectional") != 0;
   const Expr values = parts.v;
   if (keys.open) {
