@@ -229,6 +229,18 @@ void agree_on_groups(NodeImport& node,
   }
 }
 
+std::optional<Expr> written_behind(NodeImport& node, size_t input, int64_t axis,
+                                   Expr rows, Expr offset, int64_t bound) {
+  const RoomBehind* room =
+      node.has_input(input) ? node.bounds->room_behind(node.input(input)) : nullptr;
+  if (!room || room->axis != axis) return std::nullopt;
+  const int64_t added = extent(rows, axis);
+  node.bounds->note_added(added);
+  if (added > room->room) return std::nullopt; // imported again with more
+  const Expr all = convert(Expr{&node.g, room->all}, rows.dtype());
+  return cut(written_at(all, rows, offset, axis), axis, 0, bound);
+}
+
 void zero_beyond(NodeImport& node, size_t input) {
   if (!node.has_input(input) || node.counts(input).empty()) return;
   Counts counts = node.counts(input);
@@ -373,9 +385,15 @@ NodeId simplest(Graph& g, NodeId size) {
 
 NodeId BoundTable::add(Graph& g, NodeId x, Counts counts) {
   if (tidy(counts).empty()) return x;
-  for (NodeId& count : counts)
-    if (count != kNoNode) count = simplest(g, count);
   const Expr tensor{&g, x};
+  for (size_t axis = 0; axis < counts.size(); ++axis) {
+    if (counts[axis] == kNoNode) continue;
+    counts[axis] = simplest(g, counts[axis]);
+    const auto known = known_ints(g, counts[axis]);
+    if (known && known->front() == extent(tensor, static_cast<int64_t>(axis)))
+      counts[axis] = kNoNode;
+  }
+  if (tidy(counts).empty()) return x;
   Expr mask = number(g, DType::Bool, 1);
   for (int64_t axis = 0; axis < tensor.rank(); ++axis) {
     const NodeId count = counts[static_cast<size_t>(axis)];

@@ -83,6 +83,11 @@ NodeId agreed_count(NodeImport& node, const std::vector<InputAxis>& axes,
 // For operators of which few sizes may be the run's: refuses those along other axes of
 // the inputs, and makes the axes of each group agree, in so far as they are given.
 void agree_on_groups(NodeImport& node, const std::vector<std::vector<InputAxis>>& groups);
+// `rows` written at `offset` + 0, 1, .. along the axis behind those of an input that is a
+// state which grows: it has room behind them, and they stay where they are. The first
+// `bound` of it; none where the input is no such state.
+std::optional<Expr> written_behind(NodeImport& node, size_t input, int64_t axis,
+                                   Expr rows, Expr offset, int64_t bound);
 // Zeros in place of what is not meant of an input: numbers of rows must be of rows.
 void zero_beyond(NodeImport& node, size_t input);
 [[noreturn]] void refuse_bounded(const NodeImport& node, size_t input, int64_t axis);

@@ -7,22 +7,12 @@
 
 namespace svod::importer {
 
-// A state that grows: what a run adds is written behind the rows that it holds, in the
-// room that its tensor has for them, and all that was there stays where it is. Nothing
-// where the pieces are others.
-static std::optional<Expr> written_behind(NodeImport& node, int64_t axis) {
-  const RoomBehind* room =
-      node.input_count() == 2 ? node.bounds->room_behind(node.input(0)) : nullptr;
-  if (!room || room->axis != axis) return std::nullopt;
-  const int64_t added = extent(operand(node, 1), axis);
-  node.bounds->note_added(added);
-  if (added > room->room) return std::nullopt; // imported again with more
-  const Expr held = size_along(node, 0, axis);
-  const Expr all{&node.g, room->all}, rows = operand(node, 1);
-  const Expr places = held + count_along(node.g, DType::I64, added, 0, 1);
-  const Expr at = broadcast(along(places, axis, rows.rank()), rows.shape());
-  const int64_t bound = extent(operand(node, 0), axis) + added;
-  return cut(scatter(all, at, rows, axis, Combiner::Set), axis, 0, bound);
+// What a run adds to a state that grows. Nothing where the pieces are others.
+static std::optional<Expr> written_behind_first(NodeImport& node, int64_t axis) {
+  if (node.input_count() != 2) return std::nullopt;
+  const Expr rows = operand(node, 1);
+  const int64_t bound = extent(operand(node, 0), axis) + extent(rows, axis);
+  return written_behind(node, 0, axis, rows, size_along(node, 0, axis), bound);
 }
 
 // Pieces lie one after the other at the places their counts give; one gather over the
@@ -57,7 +47,7 @@ void bounded_concat(NodeImport& node, Rule rule) {
     start += node.shape(i)[static_cast<size_t>(axis)];
   }
   rule(node);
-  if (const std::optional<Expr> grown = written_behind(node, axis)) {
+  if (const std::optional<Expr> grown = written_behind_first(node, axis)) {
     give(node, 0, *grown);
   } else if (moved && bound > 0) {
     const Expr joined{&node.g, node.results()[0]};

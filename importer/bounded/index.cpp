@@ -345,8 +345,7 @@ void bounded_roi_align(NodeImport& node, Rule rule) {
   require(node, node.rank(1) == 2 && node.rank(2) == 1,
           "rois must have two axes, batch_indices one");
   const NodeId count = agreed_count(node, {{1, 0}, {2, 0}}, false);
-  node.replace_input(1, masked(operand(node, 1), node.counts(1), 0).id);
-  node.replace_input(2, masked(operand(node, 2), node.counts(2), 0).id);
+  for (const size_t i : {1, 2}) zero_beyond(node, i);
   rule(node);
   node.set_counts(0, {count, kNoNode, kNoNode, kNoNode});
 }

@@ -85,16 +85,9 @@ void bounded_recurrent(NodeImport& node, Rule rule) {
   const bool batch_major = node.has("layout") && node.get_int("layout") != 0;
   const int64_t time = batch_major ? 1 : 0, batch = 1 - time,
                 of_state = batch_major ? 0 : 1;
-  std::vector<InputAxis> sequences{{0, batch}};
-  for (size_t i = 0; i < node.input_count(); ++i) {
-    const int64_t own = i == 0 ? batch : i == 4 ? 0 : i == 5 || i == 6 ? of_state : -1;
-    for (int64_t axis = 0; node.has_input(i) && axis < node.rank(i); ++axis) {
-      if (axis == own && i > 0) sequences.push_back({i, axis});
-      if (count_along(node, i, axis) != kNoNode && axis != own && (i > 0 || axis != time))
-        refuse_bounded(node, i, axis);
-    }
-  }
-  const NodeId sequence_count = agreed_count(node, sequences, false);
+  agree_on_groups(node,
+                  {{{0, batch}, {4, 0}, {5, of_state}, {6, of_state}}, {{0, time}}});
+  const NodeId sequence_count = count_along(node, 0, batch);
   const NodeId steps = count_along(node, 0, time);
   if (steps != kNoNode)
     end_sequences(node, {&node.g, steps}, node.shape(0)[static_cast<size_t>(batch)]);

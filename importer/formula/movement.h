@@ -57,6 +57,13 @@ inline Expr gather(Expr x, Expr index, int64_t axis) {
 inline Expr scatter(Expr x, Expr index, Expr update, int64_t axis, Combiner how) {
   return with(x, scatter(*x.g, x.id, index.id, update.id, axis, how));
 }
+// x with `rows` written along the axis at `offset` + 0, 1, ..; it is a number, or has one
+// element along that axis.
+inline Expr written_at(Expr x, Expr rows, Expr offset, int64_t axis) {
+  const Expr at =
+      offset + count_along(*x.g, DType::I64, extent(rows, axis), axis, rows.rank());
+  return scatter(x, broadcast(at, rows.shape()), rows, axis, Combiner::Set);
+}
 inline Expr matmul(Expr a, Expr b) { return with(a, matmul(*a.g, a.id, b.id)); }
 Expr join(const std::vector<Expr>& parts, int64_t axis);
 

@@ -6,8 +6,7 @@ import shutil
 import sys
 
 import open_sizes
-import run_conformance as base
-from open_sizes import np, onnx, onnxruntime
+from open_sizes import base, np, onnx, onnxruntime, packed_case
 from onnx import TensorProto, helper, numpy_helper
 
 WORK = base.WORK / "open_layers"
@@ -94,6 +93,22 @@ def shared_keys():
         yield f"shared keys{name}", [*lengths, grouped], inputs, outputs, known, runs
 
 
+def batches():
+    """Of which only the batch is open: a past has more room than there are keys."""
+    pairs, room, keys = HEADS // 2, 8, 5
+    inputs = [("q", FLOAT, ["b", 1, WIDTH]), *((name, FLOAT, ["b", 1, pairs * HEAD]) for name in "kv"),
+              *((name, FLOAT, ["b", pairs, room, HEAD]) for name in ("pk", "pv")), ("lengths", INT, ["b"])]
+    outputs = [("y", FLOAT, ["b", 1, WIDTH]), *((name, FLOAT, ["b", pairs, room, HEAD]) for name in ("ok", "ov"))]
+    runs = []
+    for b in (2, 1):
+        lengths = np.array([keys - 1, keys - 2][:b], np.int32)
+        held = np.arange(room)[:, None] < lengths[:, None, None, None]  # what lies behind is nobody's
+        runs.append({"q": f32(b, 1, WIDTH), "lengths": lengths, **{n: f32(b, 1, pairs * HEAD) for n in "kv"},
+                     **{n: f32(b, pairs, room, HEAD) * held for n in ("pk", "pv")}})
+    grouped = own("GroupQueryAttention", "q k v pk pv lengths total", "y ok ov", num_heads=HEADS, kv_num_heads=pairs)
+    yield "shared keys, room", [grouped], inputs, outputs, {"total": np.array(keys, np.int32)}, runs
+
+
 def around():
     ids, segments = (("i", INT, ["b", "s"]), ("t", INT, ["b", "s"]))
     tables = {"words": f32(30, WIDTH), "places": f32(16, WIDTH), "parts": f32(2, WIDTH), "gamma": f32(WIDTH), "beta": f32(WIDTH)}
@@ -125,14 +140,12 @@ def model_of(nodes, inputs, outputs, known):
 
 def judged(nodes, inputs, outputs, known, runs):
     """What is wrong with a layer; nothing where it is right at every size that ONNX Runtime takes, of which there is one."""
-    model, program = WORK / "layer.onnx", WORK / "layer"
+    model = WORK / "model.onnx"
     onnx.save(model_of(nodes, inputs, outputs, known), model)
     open_ones = sorted({size for _, _, shape in inputs for size in shape if isinstance(size, str)})
     ranges = [word for size in open_ones for word in ("--dim", f"{size}={RANGES[size]}")]
-    code, text, _ = base.run([str(word) for word in (open_sizes.PACKER, model, "-o", program, "--target", "native", "-q",
-                                                     "--verify", "off", *ranges)], base.PACK_SECONDS)
-    if code != 0:
-        return f"not packed, exit {code}: {text}"
+    if why := packed_case.pack(WORK, base.PACK_SECONDS, ranges):
+        return why
     session, agree = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"]), 0
     names = [n for n, _, _ in outputs]
     for feed in runs:
@@ -140,29 +153,26 @@ def judged(nodes, inputs, outputs, known, runs):
             expected = session.run(None, feed)
         except Exception:  # of onnxruntime's own, which have no base
             continue
-        ours = open_sizes.answers(program, WORK / "run", names, feed)
-        sizes = {n: array.shape for n, array in feed.items()}
-        if isinstance(ours, str):
-            return f"{sizes}: {ours}"
-        for n, theirs in zip(names, expected):
-            if wrong := open_sizes.difference(ours[n], theirs, False):
-                return f"{sizes}: {n} {wrong}"
+        wrong, ours = packed_case.run_packed(WORK, feed, names, base.RUN_SECONDS)
+        wrong = wrong or "; ".join(f"{n} {what}" for n, *both in zip(names, ours, expected, strict=True)
+                                   if (what := packed_case.differs(*both, least=1e-6)))
+        if wrong:
+            return f"{ {n: array.shape for n, array in feed.items()} }: {wrong}"
         agree += 1
     return "" if agree else "no size that ONNX Runtime runs"
 
 
 def decoding(nodes, inputs, outputs, known, _):
     """What is wrong with a loop whose caches are states, which no step moves."""
-    model, program, runs, answers = WORK / "decoder.onnx", WORK / "decoder", WORK / "steps", WORK / "answers"
+    model, runs, answers = WORK / "model.onnx", WORK / "steps", WORK / "answers"
     onnx.save(model_of(nodes, inputs, outputs, known), model)
-    command = [open_sizes.PACKER, model, "-o", program, "--target", "native", "--verify", "off", "--json", "--shape", "b=1",
-               "--dim", "s=1..4", "--dim", "p=0..20", "--state", "pk=ok", "--state", "pv=ov"]
     masked = any(name == "m" for name, _, _ in inputs)
-    command += ["--dim", "t=1..24"] if masked else []
-    code, text, _ = base.run([str(word) for word in command], base.PACK_SECONDS)
-    if code != 0:
-        return f"not packed, exit {code}: {text}"
-    if text.count('"kind": "place"') != 2:
+    words = ["--shape", "b=1", "--dim", "s=1..4", "--dim", "p=0..20", "--state", "pk=ok", "--state", "pv=ov",
+             *(("--dim", "t=1..24") if masked else ())]
+    facts = WORK / "facts.json"
+    if why := packed_case.pack(WORK, base.PACK_SECONDS, [*words, f"--json={facts}"]):
+        return why
+    if facts.read_text().count('"kind": "place"') != 2:
         return "a cache does not stay in its place"
     session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     shapes = {name: shape for name, _, shape in inputs}
@@ -178,10 +188,10 @@ def decoding(nodes, inputs, outputs, known, _):
             np.save(runs / f"{step:02}" / f"{name}.npy", array)
         y, *caches = session.run(None, feed | {"pk": caches[0], "pv": caches[1]})
         expected.append(y)
-    code, text, _ = base.run([str(program), "--batch-dir", str(runs), "--output-dir", str(answers)], base.RUN_SECONDS)
+    code, text, _ = base.run([str(WORK / "program"), "--batch-dir", str(runs), "--output-dir", str(answers)], base.RUN_SECONDS)
     if code != 0:
         return f"exit {code}: {text}"
-    wrong = [open_sizes.difference(np.load(answers / f"{step:02}.npy"), y, False) for step, y in enumerate(expected)]
+    wrong = [packed_case.differs(np.load(answers / f"{step:02}.npy"), y, least=1e-6) for step, y in enumerate(expected)]
     return "; ".join(f"step {step} {what}" for step, what in enumerate(wrong) if what)
 
 
@@ -190,7 +200,7 @@ def main():
     WORK.mkdir(parents=True)
     onnxruntime.set_default_logger_severity(4)
     results = {}
-    for layers in (attention, several_heads, shared_keys, around, lookups):
+    for layers in (attention, several_heads, shared_keys, batches, around, lookups):
         for name, *parts in layers():
             results[name] = judged(*parts)
             print(f"{results[name] or 'right'}: {name}", flush=True)

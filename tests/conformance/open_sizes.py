@@ -16,14 +16,12 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import time
 
 import run_conformance as base
 
 sys.path[:0] = [str(base.HERE.parent / "support")]
-from packing import PACKER
 from quantised import quantises
 from time_limit import corpus_share, exit_code
 
@@ -33,19 +31,17 @@ if not base.oracle.enter(base.BUILD):
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import numpy_helper
+import packed_case
 
 WORK = base.WORK / "open_sizes"
 SHARE = 1 / 12  # of SVOD_CORPUS_SECONDS
 PARTS = (1, 3 / 4, 1 / 2, 1 / 4, 1 / 8)
 
 
-def open_dimensions(model):
+def open_dimensions(inputs):
     """{name as --dim has it: [(input, axis)]}; None where an input is no tensor."""
-    given, found = {t.name for t in model.graph.initializer}, {}
-    for value in model.graph.input:
-        if value.name in given:
-            continue
+    found = {}
+    for value in inputs:
         if not value.type.HasField("tensor_type"):
             return None
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
@@ -67,13 +63,11 @@ def sums(most):
     return found
 
 
-def recorded_inputs(model, folder):
-    given = {t.name for t in model.graph.initializer}
-    names = [v.name for v in model.graph.input if v.name not in given]
+def recorded_inputs(names, folder):
     files = [folder / f"input_{i}.pb" for i in range(len(names))]
     if not all(file.exists() for file in files):
         return None
-    return {name: numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes())) for name, file in zip(names, files)}
+    return {name: packed_case.units.read_value(file)[0] for name, file in zip(names, files)}
 
 
 def resized(inputs, dimensions, sizes):
@@ -90,45 +84,20 @@ def resized(inputs, dimensions, sizes):
 
 def difference(ours, theirs, quantised):
     """What is wrong with an output; nothing where it agrees."""
-    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        return f"{ours.dtype}{list(ours.shape)} for {theirs.dtype}{list(theirs.shape)}"
-    if theirs.dtype.kind not in "fV" or not theirs.size:
-        return "" if np.array_equal(ours, theirs) else "other whole numbers"
-    a, b = ours.astype(np.float64), theirs.astype(np.float64)
-    finite = np.isfinite(b)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
-        return "other infinities"
-    a, b = a[finite], b[finite]
-    if not b.size:
-        return ""
-    near = 2e-4 if theirs.dtype.itemsize > 2 else 4e-3
-    error = np.abs(a - b) - 5 * near * np.abs(b) - near * np.sqrt(np.mean(b * b)) - 1e-6
-    if error.max() <= 0 or quantised and a.ravel() @ b.ravel() > 0.99 * np.linalg.norm(a) * np.linalg.norm(b):
-        return ""
-    return f"differs by {np.abs(a - b).max():.2g} of {np.abs(b).max():.3g}"
-
-
-def answers(program, folder, names, feed):
-    """{output: array} of the packed program; its error's text where it stops."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    command = [program]
-    for i, (name, array) in enumerate(feed.items()):
-        np.save(folder / f"in{i}.npy", array)
-        command += ["--input", f"{name}=@{folder / f'in{i}.npy'}"]
-    for i, name in enumerate(names):
-        command += ["--output", f"{name}=@{folder / f'out{i}.npy'}"]
-    code, text, _ = base.run([str(word) for word in command], base.RUN_SECONDS)
-    if code != 0:
-        return f"exit {code}: {text.splitlines()[0] if text else ''}"
-    return {name: np.load(folder / f"out{i}.npy") for i, name in enumerate(names)}
+    wrong = packed_case.differs(ours, theirs, 2e-4 if theirs.dtype.itemsize > 2 else 4e-3, 1e-6)
+    if not wrong or not quantised or ours.shape != theirs.shape or theirs.dtype.kind != "f":
+        return wrong
+    a, b = ours.ravel().astype(np.float64), theirs.ravel().astype(np.float64)
+    return "" if a @ b > 0.99 * np.linalg.norm(a) * np.linalg.norm(b) else wrong
 
 
 def judged(case):
     """(sizes that agree, sizes that ONNX Runtime refuses, what is wrong); None: not of this test."""
     model = onnx.load(case.model, load_external_data=False)
-    dimensions = open_dimensions(model)
-    inputs = recorded_inputs(model, case.data[0]) if dimensions and case.data else None
+    known = {t.name for t in model.graph.initializer}
+    given = [value for value in model.graph.input if value.name not in known]
+    dimensions = open_dimensions(given)
+    inputs = recorded_inputs([value.name for value in given], case.data[0]) if dimensions and case.data else None
     if not inputs:
         return None
     most = {name: inputs[value].shape[axis] for name, ((value, axis), *_) in dimensions.items()}
@@ -139,10 +108,8 @@ def judged(case):
     folder.mkdir(parents=True, exist_ok=True)
     # Those whose names are sums follow from the others.
     ranges = [word for name, size in most.items() if "+" not in name for word in ("--dim", f"{name}=1..{size}")]
-    command = [PACKER, case.model, "-o", folder / "program", "--target", "native", "--verify", "off", "-q", *ranges]
-    code, text, _ = base.run([str(word) for word in command], base.PACK_SECONDS)
-    if code != 0:
-        return 0, 0, f"not packed, exit {code}: {next((line for line in text.splitlines() if 'error' in line), '')}"
+    if why := packed_case.pack(folder, base.PACK_SECONDS, ranges, case.model):
+        return 0, 0, next((line for line in why.splitlines() if "error" in line), why)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     # As it is written: a fused attention has no table of masks that a sequence can be too long for.
@@ -155,13 +122,13 @@ def judged(case):
         sizes |= {name: sum(sizes[term] for term in terms) for name, terms in summed.items()}
         feed = resized(inputs, dimensions, sizes)
         try:
-            expected = dict(zip(names, session.run(None, feed)))
+            expected = session.run(None, feed)
         except Exception:  # of onnxruntime's own, which have no base
             refused += 1
             continue
-        ours = answers(folder / "program", folder / "run", names, feed)
-        wrong = ours if isinstance(ours, str) else "; ".join(
-            f"{name} {what}" for name in names if (what := difference(ours[name], expected[name], quantised)))
+        wrong, ours = packed_case.run_packed(folder, feed, names, base.RUN_SECONDS)
+        wrong = wrong or "; ".join(f"{name} {what}" for name, *both in zip(names, ours, expected, strict=True)
+                                   if (what := difference(*both, quantised)))
         if wrong:
             return agree, refused, f"{sizes}: {wrong}"
         agree += 1

@@ -16,10 +16,10 @@ base, np = units.base, units.np
 SHARE = 0.15  # of SVOD_CORPUS_SECONDS
 
 
-def pack(folder, seconds, words=()):
-    """FOLDER/program of FOLDER/model.onnx: what went wrong, or nothing."""
+def pack(folder, seconds, words=(), model=None):
+    """FOLDER/program of a model, FOLDER/model.onnx where none is given: what went wrong, or nothing."""
     code, text, _ = base.run(
-        [str(base.BUILD / "svod-pack"), str(folder / "model.onnx"), "-o", str(folder / "program"), "--target", "native",
+        [str(base.BUILD / "svod-pack"), str(model or folder / "model.onnx"), "-o", str(folder / "program"), "--target", "native",
          "--verify", "off", "-q", "--cache-dir", str(base.WORK / "cache"), *words], seconds)
     return f"pack exit {code}: {text}" if code != 0 else ""
 
@@ -28,16 +28,38 @@ def pack_and_run(folder, inputs, outputs, seconds):
     """(what went wrong or nothing, the outputs' arrays). `inputs`: arrays by name; `seconds` for each of both."""
     if why := pack(folder, seconds):
         return why, []
+    return run_packed(folder, inputs, outputs, seconds)
+
+
+def run_packed(folder, inputs, outputs, seconds):
+    """The same of FOLDER/program."""
     words = []
-    for name, array in inputs.items():
-        np.save(folder / f"{name}.npy", array)
-        words += ["--input", f"{name}=@{folder / name}.npy"]
+    for i, (name, array) in enumerate(inputs.items()):
+        np.save(folder / f"in{i}.npy", array)
+        words += ["--input", f"{name}=@{folder / f'in{i}'}.npy"]
     for i, name in enumerate(outputs):
         words += ["--output", f"{name}=@{folder / str(i)}.npy"]
     code, text, _ = base.run([str(folder / "program"), *words], seconds)
     if code != 0:
         return f"run exit {code}: {text}", []
     return "", [np.load(folder / f"{i}.npy") for i in range(len(outputs))]
+
+
+def differs(got, right, near=2e-4, least=1e-5):
+    """How an output differs from what is right by more than five times `near` of itself, `near` of the root mean square of
+    its tensor and `least`; nothing where it does not. Numbers that are not finite must be equal."""
+    if got.shape != right.shape or got.dtype != right.dtype:
+        return f"is {got.dtype}{list(got.shape)} for {right.dtype}{list(right.shape)}"
+    if right.dtype.kind != "f":
+        return "differs" if not np.array_equal(got, right) else ""
+    a, b = got.astype(np.float64), right.astype(np.float64)
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return "has other numbers that are not finite"
+    a, b = a[finite], b[finite]
+    error = np.abs(a - b)
+    allowed = least + 5 * near * np.abs(b) + near * np.sqrt(np.mean(b * b)) if b.size else 0
+    return "" if (error <= allowed).all() else f"differs by {error.max():.3g} of {np.abs(b).max():.3g}"
 
 
 def pack_and_compare(name, folder, model, words=()):

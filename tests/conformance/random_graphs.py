@@ -144,16 +144,6 @@ class Drawing:
         return self.model(self.nodes, outputs, {k: self.values[k] for k in self.inputs}, known), outputs
 
 
-def differs(got, right):
-    if got.shape != right.shape or got.dtype != right.dtype:
-        return f"is {got.dtype}{list(got.shape)} for {right.dtype}{list(right.shape)}"
-    if right.dtype.kind != "f":
-        return "differs" if not np.array_equal(got, right) else ""
-    error = np.abs(got.astype(np.float64) - right)
-    allowed = 1e-5 + 1e-3 * np.abs(right) + 2e-4 * np.sqrt(np.square(right, dtype=np.float64).mean())
-    return "" if (error <= allowed).all() else f"differs by {error.max():.3g} of {np.abs(right).max():.3g}"
-
-
 def check(seed):
     """(name, what is wrong or nothing)"""
     name, folder = f"graph_{seed}", WORK / str(seed)
@@ -168,7 +158,7 @@ def check(seed):
     if why:
         return name, why
     for k, got in zip(outputs, results, strict=True):
-        if why := differs(got, drawing.values[k]):
+        if why := packed_case.differs(got, drawing.values[k]):
             return name, f"output {k} {why}"
     shutil.rmtree(folder)
     return name, ""

@@ -76,23 +76,6 @@ Expr with_past(NodeImport& node, size_t i, Expr x) {
   return join({past, x}, 2);
 }
 
-Expr written_at(Expr cache, Expr fresh, Expr offset) {
-  Expr at = offset + count_along(*fresh.g, DType::I64, extent(fresh, 2), 2, 4);
-  return scatter(cache, broadcast(at, fresh.shape()), fresh, 2, Combiner::Set);
-}
-
-std::optional<Expr> written_behind_state(NodeImport& node, size_t i, Expr fresh,
-                                         Expr offset, int64_t bound) {
-  const RoomBehind* room =
-      node.has_input(i) ? node.bounds->room_behind(node.input(i)) : nullptr;
-  if (!room || room->axis != 2) return std::nullopt;
-  const int64_t added = extent(fresh, 2);
-  node.bounds->note_added(added);
-  if (added > room->room) return std::nullopt; // imported again with more
-  const Expr all = convert(Expr{&node.g, room->all}, fresh.dtype());
-  return cut(written_at(all, fresh, offset), 2, 0, bound);
-}
-
 void write_into_caches(NodeImport& node, size_t i, AttentionParts& parts, Expr offset) {
   for (auto [input, x] : {std::pair(i, &parts.k), std::pair(i + 1, &parts.v)}) {
     const Expr cache = wide(node, input);
@@ -103,7 +86,20 @@ void write_into_caches(NodeImport& node, size_t i, AttentionParts& parts, Expr o
             cache.shape() == expected && cache.dtype() == x->dtype() &&
                 expected[2] >= extent(*x, 2),
             "a cache does not fit the new keys or values");
-    *x = written_at(cache, *x, offset);
+    *x = written_at(cache, *x, offset, 2);
+  }
+}
+
+void give_sizes(NodeImport& node, std::optional<Expr> keys,
+                const std::vector<size_t>& outputs, size_t axis) {
+  const NodeId batch = count_along(node, 0, 0);
+  node.set_counts(0, tidy({batch, count_along(node, 0, 1), kNoNode}));
+  for (const size_t out : outputs) {
+    if (!node.wants_output(out)) continue;
+    Counts counts(axis + 2, kNoNode);
+    counts[axis - 2] = batch;
+    if (keys) counts[axis] = keys->id;
+    node.set_counts(out, tidy(std::move(counts)));
   }
 }
 

@@ -35,15 +35,14 @@ AttentionResult attend(NodeImport& node, const AttentionParts& parts);
 
 // x behind the cache [batch, heads, past, head] that is input i, where there is one.
 Expr with_past(NodeImport& node, size_t i, Expr x);
-// A cache [batch, heads, room, head] with `fresh` written at `offset` + 0, 1, ..
-Expr written_at(Expr cache, Expr fresh, Expr offset);
-// Likewise into input i, a cache that is a state which grows: it has room behind its
-// rows, and they stay where they are. The first `bound` of it; none where it is no such
-// cache.
-std::optional<Expr> written_behind_state(NodeImport& node, size_t i, Expr fresh,
-                                         Expr offset, int64_t bound);
 // Keys and values written into their caches, inputs i and i + 1, which have room.
 void write_into_caches(NodeImport& node, size_t i, AttentionParts& parts, Expr offset);
+
+// Gives the result [batch, queries, width] the sizes of input 0, and the outputs of keys
+// and values theirs: along `axis` the keys, where the run says how many, the batch along
+// the second before it.
+void give_sizes(NodeImport& node, std::optional<Expr> keys,
+                const std::vector<size_t>& outputs, size_t axis);
 
 // [batch, sequence, heads * head] as [batch, heads, sequence, head], and back.
 Expr split_heads(NodeImport& node, Expr x, int64_t heads);

@@ -134,7 +134,8 @@ void import_decoder_masked_self_attention(NodeImport& node) {
   for (int64_t i = 0; i < 2; ++i) {
     const Expr half =
         shared ? shared_half(node, past, i, false) : squeeze(cut(past, 0, i, 1), 0);
-    *fresh[i] = shared ? written_at(half, *fresh[i], used) : join({half, *fresh[i]}, 2);
+    *fresh[i] =
+        shared ? written_at(half, *fresh[i], used, 2) : join({half, *fresh[i]}, 2);
   }
   const int64_t keys = extent(parts.k, 2);
   if (shared) {

@@ -35,6 +35,11 @@ CachePlace place_of_run(NodeImport& node, int64_t batch, int64_t past, int64_t f
   const Expr before = past > 0 ? size_along(node, 3, 2) : like(total, 0);
   CachePlace place{past + fresh, {}, 0};
   const Expr kept = maximum(before, total);
+  if (const auto known = known_ints(node.g, kept.id)) {
+    require(node, known->front() <= place.total,
+            "total_sequence_length is more than the past and the new keys");
+    place.total = known->front();
+  }
   const Expr room = like(kept, static_cast<double>(place.total));
   place.kept = checked(kept, less_equal(kept, room));
   place.seen = total;
@@ -71,8 +76,7 @@ Expr offset_of(NodeImport& node, const CachePlace& place) {
 // place.
 Expr updated_cache(NodeImport& node, size_t i, Expr fresh, const CachePlace& place) {
   if (place.kept)
-    if (const auto grown =
-            written_behind_state(node, i, fresh, *place.offset, place.total))
+    if (const auto grown = written_behind(node, i, 2, fresh, *place.offset, place.total))
       return *grown;
   Shape shape = fresh.shape();
   shape[2] = place.total;
@@ -92,7 +96,7 @@ Expr updated_cache(NodeImport& node, size_t i, Expr fresh, const CachePlace& pla
     return join({cut(cache, 2, 0, place.start), fresh,
                  cut(cache, 2, place.start + count, place.total - place.start - count)},
                 2);
-  return written_at(cache, fresh, *place.offset);
+  return written_at(cache, fresh, *place.offset, 2);
 }
 
 // What nobody means must be numbers: a key that is not seen has weight 0, but 0 times
@@ -100,18 +104,6 @@ Expr updated_cache(NodeImport& node, size_t i, Expr fresh, const CachePlace& pla
 Expr only_kept(Expr cache, const CachePlace& place) {
   if (!place.kept) return cache;
   return masked(cache, {kNoNode, kNoNode, place.kept->id, kNoNode}, 0);
-}
-
-// Sizes of the results: of queries, and of keys and values.
-void give_sizes(NodeImport& node, const CachePlace& place) {
-  if (!place.kept) return;
-  const NodeId batch = count_along(node, 0, 0);
-  node.set_counts(0, tidy({batch, count_along(node, 0, 1), kNoNode}));
-  const auto kept = known_ints(node.g, place.kept->id);
-  for (const size_t out : {1, 2})
-    if (node.wants_output(out))
-      node.set_counts(out,
-                      tidy({batch, kNoNode, kept ? kNoNode : place.kept->id, kNoNode}));
 }
 
 Expr rotary_rows(NodeImport& node, size_t i, Expr positions) {
@@ -209,7 +201,7 @@ void import_group_query_attention(NodeImport& node) {
   finish(node, join_heads(attend(node, parts).y));
   if (node.wants_output(1)) finish(node, parts.k, 1);
   if (node.wants_output(2)) finish(node, values, 2);
-  give_sizes(node, place);
+  give_sizes(node, place.kept, {1, 2}, 2);
 }
 
 // The batch, the prompt and the past may be of the run's sizes.

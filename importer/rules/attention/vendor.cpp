@@ -135,7 +135,7 @@ Expr behind_past(NodeImport& node, Expr before, Expr fresh, Expr used) {
   const int64_t most = bounded_size(node, used).bound + extent(fresh, 2);
   const int64_t more = std::max<int64_t>(most - extent(before, 2), 0);
   const Expr room = pad(before, {0, 0, 0, 0}, {0, 0, more, 0}, 0);
-  return written_at(room, fresh, reshape(used, {1, 1, 1, 1}));
+  return written_at(room, fresh, used, 2);
 }
 
 // An input with one place per key, of which the run says how many there are: as many
@@ -160,6 +160,7 @@ void fit_keys(NodeImport& node, size_t input, Expr wanted, int64_t keys) {
 struct RunKeys {
   Expr past, all;
   bool open = false; // one of them is the run's to say
+  std::optional<Expr> of_run() const { return open ? std::optional(all) : std::nullopt; }
 };
 
 RunKeys keys_of_run(NodeImport& node, std::optional<InputAxis> past, InputAxis fresh) {
@@ -183,23 +184,6 @@ void hide_room(AttentionParts& parts, const RunKeys& keys, bool causal) {
   parts.v = masked(parts.v, {kNoNode, kNoNode, keys.all.id, kNoNode}, 0);
 }
 
-// Gives the result [batch, queries, width] its sizes, and those of keys and values, of
-// which `axis` are the keys and the second before it the batch.
-void give_sizes(NodeImport& node, const RunKeys& keys, const std::vector<size_t>& outputs,
-                size_t axis) {
-  const NodeId batch = count_along(node, 0, 0);
-  if (const NodeId queries = count_along(node, 0, 1);
-      batch != kNoNode || queries != kNoNode)
-    node.set_counts(0, {batch, queries, kNoNode});
-  for (const size_t out : outputs) {
-    if (!node.wants_output(out)) continue;
-    Counts counts(axis + 2, kNoNode);
-    counts[axis - 2] = batch;
-    if (keys.open) counts[axis] = keys.all.id;
-    node.set_counts(out, tidy(counts));
-  }
-}
-
 // The inputs of an attention over projected operands, by number.
 struct AttentionInputs {
   size_t mask, bias, past, past_length, projection_bias;
@@ -218,8 +202,7 @@ void join_sized_past(NodeImport& node, const AttentionInputs& at, AttentionParts
     if (count_along(node, i, 2) != count) refuse_bounded(node, i, 2);
     const Expr used{&node.g, count};
     const int64_t bound = expected[2] + extent(*x, 2);
-    const auto grown =
-        written_behind_state(node, i, *x, reshape(used, {1, 1, 1, 1}), bound);
+    const auto grown = written_behind(node, i, 2, *x, used, bound);
     *x = grown ? *grown : behind_past(node, before, *x, used);
   }
 }
@@ -266,7 +249,10 @@ void attend_operands(NodeImport& node, const AttentionInputs& at) {
   if (node.wants_output(1)) finish(node, parts.k, 1);
   if (node.wants_output(2)) finish(node, values, 2);
   if (node.wants_output(3)) finish(node, result.weights, 3);
-  give_sizes(node, keys, {1, 2}, 2);
+  give_sizes(node, keys.of_run(), {1, 2}, 2);
+  if (node.wants_output(3))
+    node.set_counts(3, tidy({count_along(node, 0, 0), kNoNode, count_along(node, 0, 1),
+                             keys.open ? keys.all.id : kNoNode}));
 }
 
 } // namespace
@@ -341,7 +327,7 @@ void attend_projected(NodeImport& node, Expr all, std::vector<int64_t> sizes, si
   give(node, 0, join_heads(attend(node, parts).y));
   if (node.wants_output(1))
     give(node, 1, join({unsqueeze(parts.k, 0), unsqueeze(parts.v, 0)}, 0));
-  give_sizes(node, keys, {1}, 3);
+  give_sizes(node, keys.of_run(), {1}, 3);
 }
 
 // Results in the type of the model's floats.

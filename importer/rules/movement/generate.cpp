@@ -173,7 +173,7 @@ void import_range(NodeImport& node) {
     if (!node.declared_shape(0)) {
       const Size size = range_size(node);
       count = size.bound;
-      if (!known_ints(node.g, size.size.id)) node.set_counts(0, {size.size.id});
+      node.set_counts(0, {size.size.id});
     } else {
       count = declared_instead(node, 0, 0, 1)[0];
       promise_last(node, count);
