@@ -2,11 +2,13 @@
 """What the search and tuning bring: packs of one model by rules, by search and tuned, in turns with other runtimes.
 
     search_gain.py [--all | --drawn FIRST COUNT | NAME...] [--before SVOD_PACK] [--tune MINUTES]
-                   [--peers ort,openvino,ncnn] [--threads 1] [--rounds 4] [--seconds 0.5] [--output FILE]
+                   [--peers ort,openvino,ncnn] [--threads 1] [--isa LEVEL] [--rounds 4] [--seconds 0.5]
+                   [--output FILE]
 
 "rules" is a pack with --search-budget 0, "search" one without options, "tuned" one with --tune, "before" one by another
 svod-pack, an older build. All are measured alternately (bench.py says why), least times in milliseconds. Columns of
-ratios: above 1 the later one is faster. Programs are deleted when a model is done, since they hold its weights. With
+ratios: above 1 the later one is faster. With --isa our programs run, and are tuned, at a lower level than the machine's;
+peers do not, so their columns are left out. Programs are deleted when a model is done, since they hold its weights. With
 --output each model's times are added to FILE as a line of JSON, and models that it has are not measured again. --table
 FILE... prints the table of such files.
 """
@@ -34,6 +36,14 @@ def pack(packer, folder, program, *options):
     return program
 
 
+def runner_of(level, work):
+    """A command that runs a program at the level."""
+    runner = work / "runner"
+    runner.write_text(f'#!/bin/sh\nprogram=$1; shift\nexec "$program" --isa {level} "$@"\n')
+    runner.chmod(0o755)
+    return ["--runner", str(runner)]
+
+
 def packed_variants(folder, work, options):
     """{who: program}"""
     ours = bench.BUILD / "svod-pack"
@@ -41,8 +51,9 @@ def packed_variants(folder, work, options):
     if options.before:
         programs["before"] = pack(options.before, folder, work / "before")
     if options.tune:
+        runner = runner_of(options.isa, work) if options.isa else []
         programs["tuned"] = pack(ours, folder, work / "tuned", f"--tune={options.tune}", "--tuning", str(work / "tuning"),
-                                 "--threads", str(options.threads))
+                                 "--threads", str(options.threads), *runner)
     return programs
 
 
@@ -52,7 +63,8 @@ def measured(name, source, options):
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     try:
-        programs, inputs = packed_variants(folder, work, options), bench.inputs_of(folder)
+        programs = packed_variants(folder, work, options)
+        inputs = [*bench.inputs_of(folder), *(["--isa", options.isa] if options.isa else [])]
         peers, differ = bench.start_peers(name, folder, options)
         try:
             for program in programs.values():
@@ -60,7 +72,7 @@ def measured(name, source, options):
                 bench.error_between(name, bench.WORK / "ours" / name, bench.WORK / "ort" / name, peers["ort"].names)
             times = {who: math.inf for who in [*programs, *peers]}
             for _ in range(options.rounds):
-                for who, peer in peers.items():
+                for who, peer in peers.items() if not options.isa else ():
                     times[who] = min(times[who], peer.measure(options.seconds)[1])
                 for who, program in programs.items():
                     times[who] = min(times[who], bench.measure_ours(program, inputs, options.threads, options.seconds)[1])
@@ -69,7 +81,7 @@ def measured(name, source, options):
                 peer.close()
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return {who: time for who, time in times.items() if who not in differ}
+    return {who: time for who, time in times.items() if who not in differ and time < math.inf}
 
 
 def goals(source):
@@ -86,7 +98,8 @@ def ratio(times, column):
 def print_table(rows, wanted):
     """A line for each model, and below it the geometric mean and the least of each ratio."""
     for times in rows.values():
-        times["peer"] = min(time for who, time in times.items() if who not in WHO)
+        if peers := [time for who, time in times.items() if who not in WHO]:
+            times["peer"] = min(peers)
     who = [w for w in [*WHO, "peer"] if any(w in times for times in rows.values())]
     columns = [column for column in RATIOS if any(ratio(times, column) for times in rows.values())]
     print(f"| model | {' | '.join('best peer' if w == 'peer' else w for w in who)} | {' | '.join(columns)} | goal |")
@@ -111,9 +124,10 @@ def arguments():
     parser.add_argument("--all", action="store_true", help="every model of SUITE.tsv")
     parser.add_argument("--drawn", nargs=2, metavar=("FIRST", "COUNT"), help="networks that cliffs.py draws, by their seeds")
     parser.add_argument("--before", type=pathlib.Path, metavar="SVOD_PACK", help="another packer to compare with")
-    parser.add_argument("--tune", type=int, default=0, metavar="MINUTES", help="tune each model for so long; 0: not at all")
+    parser.add_argument("--tune", type=float, default=0, metavar="MINUTES", help="tune each model for so long; 0: not at all")
     parser.add_argument("--peers", default="ort,openvino,ncnn")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--isa", metavar="LEVEL", help="of our programs: v2, v3")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=0.5, help="per program and round")
     parser.add_argument("--output", type=pathlib.Path, help="a line of JSON for each model")
