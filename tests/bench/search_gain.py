@@ -8,7 +8,7 @@
 "rules" is a pack with --search-budget 0, "search" one without options, "tuned" one with --tune, "before" one by another
 svod-pack, an older build. All are measured alternately (bench.py says why), least times in milliseconds. Columns of
 ratios: above 1 the later one is faster. With --isa our programs run, and are tuned, at a lower level than the machine's;
-peers do not, so their columns are left out. Programs are deleted when a model is done, since they hold its weights. With
+peers do not: ONNX Runtime only judges. Programs are deleted when a model is done, since they hold its weights. With
 --output each model's times are added to FILE as a line of JSON, and models that it has are not measured again. --table
 FILE... prints the table of such files.
 """
@@ -70,9 +70,10 @@ def measured(name, source, options):
             for program in programs.values():
                 bench.run_ours(program, inputs, peers["ort"].names, bench.WORK / "ours" / name, options.threads)
                 bench.error_between(name, bench.WORK / "ours" / name, bench.WORK / "ort" / name, peers["ort"].names)
-            times = {who: math.inf for who in [*programs, *peers]}
+            timed = {} if options.isa else peers
+            times = {who: math.inf for who in [*programs, *timed]}
             for _ in range(options.rounds):
-                for who, peer in peers.items() if not options.isa else ():
+                for who, peer in timed.items():
                     times[who] = min(times[who], peer.measure(options.seconds)[1])
                 for who, program in programs.items():
                     times[who] = min(times[who], bench.measure_ours(program, inputs, options.threads, options.seconds)[1])
@@ -81,7 +82,7 @@ def measured(name, source, options):
                 peer.close()
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return {who: time for who, time in times.items() if who not in differ and time < math.inf}
+    return {who: time for who, time in times.items() if who not in differ}
 
 
 def goals(source):
@@ -133,7 +134,10 @@ def arguments():
     parser.add_argument("--output", type=pathlib.Path, help="a line of JSON for each model")
     parser.add_argument("--table", nargs="+", type=pathlib.Path, metavar="FILE", help="print the table of these, measure nothing")
     parser.set_defaults(trees=False, families=False)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.isa:
+        options.peers = "ort"
+    return options
 
 
 def read_rows(files):
