@@ -168,6 +168,14 @@ static Digest untuned_key(const Front& front, const Options& options, bool value
   return key.finish();
 }
 
+static Digest subject_of(const Front& front, const Options& options) {
+  DigestWriter key;
+  key.text("svod subject 1"); // of this layout
+  key_of(front.graph, front.interface, false, key);
+  key.number(static_cast<uint64_t>(options.accuracy));
+  return key.finish();
+}
+
 std::optional<Front> read_front(const Options& options, Diags& diags) {
   auto start = std::chrono::steady_clock::now();
   importer::ImportOptions import = options.import;
@@ -214,16 +222,19 @@ std::optional<Front> read_front(const Options& options, Diags& diags) {
             std::move(kernel_texts),
             {},
             {},
+            {},
             took.count()};
   out.untuned_key = untuned_key(out, options, true);
   out.structure_key = untuned_key(out, options, false);
+  out.subject = subject_of(out, options);
   return out;
 }
 
-Digest plan_key(const Front& front, const ScheduleFile& tuned) {
-  if (tuned.empty()) return front.untuned_key;
+Digest plan_key(const Front& front, const ScheduleFile& tuned, const PlanChoice& choice) {
+  if (tuned.empty() && choice == PlanChoice()) return front.untuned_key;
   DigestWriter key;
   key.digest(front.untuned_key);
+  key.text(name_of(choice));
   for (const auto& [kernel, schedule] : tuned) {
     key.digest(kernel);
     key.text(print(schedule));

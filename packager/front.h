@@ -27,6 +27,9 @@ struct Front {
   // file's own digest.
   Digest untuned_key;
   Digest structure_key; // the same whatever the weights' values
+  // Of what plans are chosen for: the graph without values, its interface, and how
+  // exactly it is computed. The same for every target, output and version of us.
+  Digest subject;
   double import_ms = 0;
 };
 
@@ -38,8 +41,9 @@ std::optional<Front> read_front(const Options& options, Diags& diags);
 TuningFile read_tuning(const Options& options, Diags& diags);
 
 // Digest of all that decides what is packed. `tuned`: what kernels of this model have in
-// the file of --tuning. Entries of other models do not change it, so a file may serve
-// many.
-Digest plan_key(const Front& front, const ScheduleFile& tuned);
+// the file of --tuning, `choice` what its plan has there. Entries of other models do not
+// change it, so a file may serve many.
+Digest plan_key(const Front& front, const ScheduleFile& tuned,
+                const PlanChoice& choice = {});
 
 } // namespace svod::packager

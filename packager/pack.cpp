@@ -70,6 +70,11 @@ Exit Packing::compile_graph() {
   return sets_.empty() ? Exit::Done : merge_sets();
 }
 
+PlanChoice Packing::plan_choice() const {
+  if (tried_plan_) return *tried_plan_;
+  return plan_for(front_->tuning, options_.target, front_->subject);
+}
+
 Exit Packing::compile_set() {
   console_.progress("planning " + options_.model_name());
   GivenSchedules schedules(options_, console_);
@@ -86,6 +91,11 @@ Exit Packing::compile_set() {
   options.search_budget = options_.search_budget;
   options.fusion_budget = options_.cut_budget;
   options.equal_budget = options_.equal_budget;
+  const PlanChoice choice = plan_choice();
+  if (choice.by_rules) options.fusion_budget = options.equal_budget = 0;
+  options.as_written = choice.as_written;
+  if (choice != PlanChoice())
+    console_.verbose("plan: " + name_of(choice) + ", which was measured as faster");
   options.equal = &equal_;
   options.unsearched = unsearched_;
   options.searched = &searched_;
@@ -103,7 +113,7 @@ Exit Packing::compile_set() {
     kernels_ = compile(front_->graph, options, passes);
     remember_plan(options.facts);
   }
-  key_ = plan_key(*front_, schedules.tuned());
+  key_ = plan_key(*front_, schedules.tuned(), choice);
   if (options_.explain)
     account_ = explain::explain(fused_, kernels_->plan, options_.target.machine());
   if (Exit status = schedules.report(); status != Exit::Done) return status;

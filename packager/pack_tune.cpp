@@ -7,6 +7,7 @@
 #include "packager/artefact/link_output.h"
 #include "packager/firmware/measure_device.h"
 #include "packager/tune/tune.h"
+#include "packager/tune/tune_plan.h"
 #include "packager/verify/run_program.h"
 
 #include <algorithm>
@@ -19,6 +20,14 @@ namespace {
 // What a run may take beyond the seconds that it was asked for: the first inference of a
 // large model, a runner that copies the program to its machine.
 constexpr double kPatience = 60, kTimesAsked = 10;
+
+std::string outcome(const FoundPlan& found) {
+  char text[160];
+  std::snprintf(text, sizeof(text), "tuning: the plan '%s' takes %.1f %s, %.1f before",
+                name_of(found.plan.choice).c_str(), found.plan.took,
+                found.plan.unit.c_str(), found.plan.before);
+  return text;
+}
 
 // Ends in a note what was found.
 std::string outcome(const TuneResult& result) {
@@ -40,22 +49,27 @@ std::string outcome(const TuneResult& result) {
 
 } // namespace
 
-// Whether programs of one number are one kernel, however it runs: a profile names them by
-// their numbers.
-static bool same_kernels(const plan::Plan& a, const plan::Plan& b) {
-  return std::ranges::equal(a.programs, b.programs,
-                            [](const ScheduledKernel& x, const ScheduledKernel& y) {
-                              return digest_of(x) == digest_of(y);
-                            });
+// By their numbers, by which a profile names them, whatever their schedules are.
+static std::vector<Digest> kernels_of(const plan::Plan& plan) {
+  std::vector<Digest> out;
+  for (const ScheduledKernel& program : plan.programs) out.push_back(digest_of(program));
+  return out;
 }
 
 bool Packing::build_to_measure(const TuningFile& tuning, const std::string& path,
                                DeviceMeasure* device) {
+  return plan_to_measure(tuning) && build_planned(path, device);
+}
+
+bool Packing::plan_to_measure(const TuningFile& tuning) {
   const TuningFile known = front_->tuning;
   merge(front_->tuning, tuning);
   const Exit status = compile_graph();
   front_->tuning = known;
-  if (status != Exit::Done) return false;
+  return status == Exit::Done;
+}
+
+bool Packing::build_planned(const std::string& path, DeviceMeasure* device) {
   merge_small_kernels();
   std::string error;
   objects_ = build_for(device != nullptr ? StubKind::Firmware : StubKind::Program, error,
@@ -63,6 +77,35 @@ bool Packing::build_to_measure(const TuningFile& tuning, const std::string& path
   if (!objects_ || device == nullptr)
     return objects_ && link_program(options_, *objects_, path).ok;
   return device->build(*objects_, header_facts(), kernels_->plan.programs.size(), path);
+}
+
+// Of a model with one set of shapes, whose plan is one choice, and where nobody else
+// tunes kernels that another plan has not.
+std::optional<FoundPlan> Packing::tune_plan(Packing& measured, const TuneMeans& means,
+                                            DeviceMeasure* device,
+                                            const std::string& folder) {
+  // The rest of the time is for kernels.
+  constexpr int kShareOfPlans = 4;
+  if (!sets_.empty() || options_.shard.count > 1) return std::nullopt;
+  const auto begin = TuneMeans::Clock::now();
+  const auto until = begin + (means.end - begin) / kShareOfPlans;
+  const PlanChoice now = measured.plan_choice();
+  std::vector<std::vector<Digest>> known = {kernels_of(kernels_->plan)};
+  PlanMeans plans;
+  plans.build = [&](const PlanChoice& choice, const std::string& path) {
+    measured.tried_plan_ = choice;
+    if (!measured.plan_to_measure({})) return false;
+    std::vector<Digest> made = kernels_of(measured.kernels_->plan);
+    if (choice != now && std::ranges::count(known, made) > 0) return false;
+    known.push_back(std::move(made));
+    return measured.build_planned(path, device);
+  };
+  plans.run = means.run;
+  plans.goes_on = [&] { return !means.interrupted() && TuneMeans::Clock::now() < until; };
+  plans.tell = means.tell;
+  std::optional<FoundPlan> found = packager::tune_plan(plans, now, folder);
+  measured.tried_plan_ = found ? std::optional(found->plan.choice) : std::nullopt;
+  return found;
 }
 
 // The file may have grown since it was read, by another process that tunes.
@@ -114,7 +157,7 @@ Exit Packing::tune() {
   TuneMeans means;
   means.build = [&](const TuningFile& tuning, const std::string& path) {
     return measured.build_to_measure(tuning, path, device ? &*device : nullptr) &&
-           same_kernels(kernels_->plan, measured.kernels_->plan);
+           kernels_of(kernels_->plan) == kernels_of(measured.kernels_->plan);
   };
   means.run = [&](const std::string& path, double seconds) {
     const double limit = kPatience + kTimesAsked * seconds;
@@ -132,8 +175,17 @@ Exit Packing::tune() {
               std::chrono::duration_cast<TuneMeans::Clock::duration>(
                   std::chrono::duration<double>(*options_.tune_minutes * 60));
   clock_.lap();
-  const TuneResult result = packager::tune(means, kernels_->plan, options_.target,
-                                           threads, options_.shard, folder.path());
+  const std::optional<FoundPlan> plan =
+      tune_plan(measured, means, device ? &*device : nullptr, folder.path());
+  if (plan) {
+    tried_plan_ = plan->plan.choice;
+    front_ = std::move(measured.front_);
+    if (const Exit status = compile_graph(); status != Exit::Done) return status;
+    measured.front_ = std::move(front_);
+    console_.remark(outcome(*plan));
+  }
+  TuneResult result = packager::tune(means, kernels_->plan, options_.target, threads,
+                                     options_.shard, folder.path());
   note_time("tune", clock_.lap());
   front_ = std::move(measured.front_);
   if (!result.fault.empty()) {
@@ -142,8 +194,17 @@ Exit Packing::tune() {
     return options_.runner.empty() ? Exit::Bug : Exit::Usage;
   }
   console_.remark(outcome(result));
+  if (plan) {
+    const auto level =
+        std::ranges::find(options_.target.levels, plan->level, &Level::suffix);
+    if (level != options_.target.levels.end())
+      result.found.plans[machine_key(options_.target, *level)][front_->subject] =
+          plan->plan;
+  }
+  tried_plan_.reset();
   if (Exit status = keep_tuned(result.found); status != Exit::Done) return status;
-  const bool plans_again = !result.found.machines.empty() && options_.verb != Verb::Tune;
+  const bool found = !result.found.machines.empty() || !result.found.plans.empty();
+  const bool plans_again = found && options_.verb != Verb::Tune;
   return plans_again ? compile_graph() : Exit::Done;
 }
 

@@ -28,7 +28,9 @@ namespace svod::packager {
 
 class DeviceMeasure;
 class FileWriter;
+struct FoundPlan;
 struct OldProgram;
+struct TuneMeans;
 
 // Each method is a stage and may end the run with its exit code.
 class Packing {
@@ -55,6 +57,7 @@ private:
   std::unique_ptr<Packing> set_of(size_t number) const;
   Exit compile_graph();
   Exit compile_set();
+  PlanChoice plan_choice() const;
   bool caches_plan() const;
   bool take_plan(const CompileOptions& options);
   void remember_plan(std::shared_ptr<const ValueFacts> facts);
@@ -86,6 +89,10 @@ private:
   Exit tune();
   bool build_to_measure(const TuningFile& tuning, const std::string& path,
                         DeviceMeasure* device);
+  bool plan_to_measure(const TuningFile& tuning);
+  bool build_planned(const std::string& path, DeviceMeasure* device);
+  std::optional<FoundPlan> tune_plan(Packing& measured, const TuneMeans& means,
+                                     DeviceMeasure* device, const std::string& folder);
   Exit keep_tuned(const TuningFile& found);
   Exit build();
   void merge_small_kernels();
@@ -165,6 +172,7 @@ private:
   EqualSearch equal_;
   ScheduleSearch searched_;
   std::set<Digest> unsearched_; // found schedules of theirs did not keep to registers
+  std::optional<PlanChoice> tried_plan_; // in place of what the tuning file has
   std::optional<codegen::Kernels> kernels_;
   std::map<std::string, std::string> pass_texts_;
   std::map<std::string_view, PassRun> passes_;

@@ -16,6 +16,8 @@
 // not.
 #include "packager/tune/tune.h"
 
+#include "packager/tune/turns.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,11 +29,6 @@ namespace {
 
 // Of rounds in a row: then the runner is to blame, not a schedule.
 constexpr int kMostFailures = 4;
-constexpr int kTurns = 4, kFinalTurns = 6;
-// A gain below this share is none, however alike the runs are.
-constexpr double kLeastGain = 0.02;
-// Of one run of a program, in seconds and in inferences.
-constexpr double kLeastRun = 0.25, kMostRun = 3, kInferences = 8;
 constexpr int kChecks = 2;
 // A check runs half as often again as a round does.
 constexpr double kRoundsOfCheck = double(kFinalTurns) / kTurns;
@@ -131,8 +128,7 @@ std::string Tuner::level_fault(const Profile& first) {
   key_ = machine_key(target_, *level);
   result_.level = first.level;
   result_.unit = first.unit;
-  const double inferences = first.unit == "us" ? kInferences * first.total * 1e-6 : 0;
-  run_seconds_ = std::clamp(inferences, kLeastRun, kMostRun);
+  run_seconds_ = seconds_of_run(first);
   return "";
 }
 

@@ -1,8 +1,9 @@
 // The file of --tuning: schedules that were faster than those chosen by rule, by machine
-// and by the digest of the kernel that they are for.
+// and by the digest of the kernel that they are for, and plans of whole models.
 //
 //   svod-pack tuning 1
 //   machine x86_64-linux-gnu v4 skylake -march=x86-64-v4
+//   plan rules of 07d1... took 312.000 us, 330.500 us before
 //   kernel took 12.340 us, 14.020 us before
 //   schedule 5f3c...           as in a file of --schedule
 //     loops
@@ -14,6 +15,7 @@
 
 #include "compiler/kernel/schedule_file.h"
 #include "compiler/support/target.h"
+#include "packager/tune/plan_choice.h"
 
 namespace svod::packager {
 
@@ -28,8 +30,16 @@ using TunedKernels = std::map<Digest, TunedKernel>;
 // Whether a file can hold it.
 bool is_unit(std::string_view text);
 
+struct TunedPlan {
+  PlanChoice choice;
+  double took = 0, before = 0; // in `unit`, of a run
+  std::string unit = "us";
+};
+using TunedPlans = std::map<Digest, TunedPlan>; // by what is planned (Front::subject)
+
 struct TuningFile {
   std::map<std::string, TunedKernels> machines; // by machine_key
+  std::map<std::string, TunedPlans> plans;      // likewise
 };
 
 // What a schedule was measured for: the level of a target, the row of the machine table
@@ -50,5 +60,7 @@ void merge_faster(TuningFile& into, const TuningFile& more);
 // What the file has for the levels of a target. All levels share a kernel's loops: those
 // of the strongest one that it has them for, and only levels that were tuned with these.
 ScheduleFile schedules_for(const TuningFile& file, const Target& target);
+// The plan that it has for the strongest of them.
+PlanChoice plan_for(const TuningFile& file, const Target& target, const Digest& subject);
 
 } // namespace svod::packager

@@ -12,11 +12,15 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from packing import DIGITS, PACKER, check, digits_on, labels_right, run, work_folder
+from weighted_models import Weights, cnn
 
 LEVEL = ["--target", "x86-64-v3"]
 # Runs the program; whatever it measures, the rules' one counts tenfold, so that every first schedule wins.
 RUNNER = r"""#!/bin/sh
-echo run >> "$0.runs"
+case "$1" in
+*/plan_*) ;; # whole plans, which are all the same to it
+*) echo run >> "$0.runs" ;;
+esac
 case "$1" in
 */rules) count=100 ;;
 *) count=10 ;;
@@ -25,6 +29,12 @@ esac
 """
 # The rules' program counts 100, the others 10 in the first round and LATER afterwards.
 LUCKY = RUNNER.replace("*) count=10 ;;", '*) if [ $(wc -l < "$0.runs") -gt 9 ]; then count=LATER; else count=10; fi ;;')
+# Whatever is faster here, a program takes as long as it has launches: fast forms have more of them.
+LAUNCHES = r"""#!/bin/sh
+told=$("$1" --profile=json --min-time 0.01)
+count=$(echo "$told" | grep -o '"name"' | wc -l)
+echo "$told" | sed 's/us": [0-9.]*/us": '$count'/; s/"unit": "us"/"unit": "launches"/'
+"""
 ONE_ROUND = "--tune=0.001"
 LOWER = """#!/bin/sh
 program=$1; shift
@@ -103,6 +113,31 @@ def explained(folder, file):
     check(all(("tuned" in one) == (one["by"] == "tuning") for one in schedules), "of those that were tuned alone")
     rules = [lost for one in schedules for lost in one["lost"] if lost["by"] == "rules"]
     check(rules and all(lost["differs"] and lost["us"] > 0 for lost in rules), "the rules' ones are among those that lost")
+
+
+def whole_plan(folder):
+    """Contractions as they are written, where that is faster: a later pack plans so, too, and no other model does."""
+    network, file = folder / "cnn.onnx", folder / "plan.tuning"
+    network.write_bytes(cnn(Weights()))
+    words = ["--verify", "off", *LEVEL]
+    env = dict(os.environ, SVOD_CACHE_DIR=str(folder / "cache"))
+
+    def packed(name, *more):
+        done = run(PACKER, network, "-o", folder / name, f"--json={folder / 'plan.json'}", *words, *more, env=env, seconds=300)
+        return done.stderr.decode(), json.loads((folder / "plan.json").read_text())["kernels"], (folder / name).read_bytes()
+
+    _, searched, first = packed("searched")
+    told, _, tuned = packed("planned", "--tune=0.2", "--tuning", file, "--runner", runner_in(folder, "launches.sh", LAUNCHES))
+    plan = re.search(r"tuning: the plan '(\S+)' takes (\S+) launches, (\S+) before", told)
+    check(plan and "as-written" in plan[1] and float(plan[2]) < float(plan[3]), plan and plan[0])
+    check(f"\nplan {plan[1]} of " in file.read_text(), "the file keeps it")
+    _, kernels, again = packed("planned_again", "--tuning", file)
+    check(again == tuned != first, "with the file the bytes are the same, and not those without it")
+    check(kernels < searched, f"{kernels} launches, {searched} with fast forms")
+    keys = [run(PACKER, "key", network, *LEVEL, *more, env=env).stdout for more in ([], ["--tuning", file])]
+    check(keys[0] != keys[1], "the key tells them apart")
+    check(run(PACKER, "key", DIGITS, *LEVEL).stdout == run(PACKER, "key", DIGITS, *LEVEL, "--tuning", file).stdout,
+          "another model's key is what it was")
 
 
 def fresh_runs_decide(folder):
@@ -235,6 +270,7 @@ measured_here(folder)
 found = measured_by_runner(folder)
 explained(folder, found)
 misfits(folder, found)
+whole_plan(folder)
 fresh_runs_decide(folder)
 lower_level(folder)
 emulated(folder)
