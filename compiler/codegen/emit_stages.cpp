@@ -163,18 +163,22 @@ void StageEmitter::emit_store(const Stage& s) {
   });
 }
 
-void StageEmitter::emit_scatter(const Stage& s) {
+std::string StageEmitter::combined(const Stage& s, const std::string& at,
+                                   const std::string& update) {
   static const char* combines[] = {"", "SumOf", "ProductOf", "MinOf", "MaxOf"};
+  const std::string t = type(s.dtype, false);
+  return declare(t, std::string(combines[s.combiner]) + "::of<" + t + ">(" +
+                        from_store(s.dtype, at) + ", " + update + ")");
+}
+
+void StageEmitter::emit_scatter(const Stage& s) {
   emit_inner(s, 0, [&] {
     Point p(counts_.size(), 0);
     Value value = eval(s.value, p);
-    if (s.combiner != 0) {
-      std::string t = type(s.dtype, false);
-      std::string at =
-          "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, false) + "]";
-      value.name = declare(t, std::string(combines[s.combiner]) + "::of<" + t + ">(" +
-                                  from_store(s.dtype, at) + ", " + value.name + ")");
-    }
+    if (s.combiner != 0)
+      value.name = combined(
+          s, "a" + std::to_string(s.argument) + "[" + index_text(s.index, p, false) + "]",
+          value.name);
     emit_write(s, value, p);
   });
 }

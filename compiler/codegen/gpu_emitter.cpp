@@ -32,20 +32,6 @@ void GpuEmitter::emit_stages() {
     if (!k_.stages[s].nested) emit_stage(s);
 }
 
-// Loops over the outer axes, as on one thread of a processor.
-void GpuEmitter::emit_serial() {
-  size_t loops = 0;
-  for (AxisId a : k_.loops.outer) {
-    if (k_.indices.extent(a) == 1) continue;
-    const std::string x = "x" + std::to_string(a);
-    open("for (iptr " + x + " = 0; " + x + " < " + std::to_string(k_.indices.extent(a)) +
-         "; ++" + x + ")");
-    ++loops;
-  }
-  emit_stages();
-  while (loops-- > 0) close();
-}
-
 void GpuEmitter::emit_positions() {
   const std::string threads = std::to_string(gpu_.threads),
                     count =
@@ -127,10 +113,6 @@ std::string GpuEmitter::shared_list() const {
 std::string GpuEmitter::text() {
   frames_.emplace_back();
   switch (gpu_.mapping) {
-  case GpuMapping::Serial:
-    line("[[maybe_unused]] void* scratch = room;");
-    emit_serial();
-    break;
   case GpuMapping::Positions:
     emit_positions();
     break;
@@ -142,6 +124,9 @@ std::string GpuEmitter::text() {
     break;
   case GpuMapping::Attention:
     emit_attention();
+    break;
+  case GpuMapping::Scatter:
+    emit_scatter_kernel();
     break;
   }
   frames_.pop_back();

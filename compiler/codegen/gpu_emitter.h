@@ -27,7 +27,6 @@ private:
   void name_axes(const std::vector<AxisId>& axes, const std::string& number);
   std::string shared_list() const;
   void emit_stages();
-  void emit_serial();
   void emit_positions();
   // Whether a thread has several positions of the outer loops.
   bool has_neighbours() const {
@@ -45,6 +44,16 @@ private:
   std::string of_warps() const;
   std::string shared(const std::string& name, const std::string& type,
                      const std::string& count);
+  // gpu_scatter.cpp
+  std::string place_of_update(const std::string& number);
+  void emit_update(const std::string& place);
+  void emit_batch(const std::string& first, int64_t count);
+  void emit_scatter_positions();
+  void emit_tile_of_places(int64_t steps);
+  void emit_owned_updates();
+  void name_owner();
+  void emit_scatter_owners();
+  void emit_scatter_kernel();
   // gpu_products.cpp
   struct SharedFactor;
   struct Factor;

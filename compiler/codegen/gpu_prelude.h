@@ -185,6 +185,25 @@ SVOD_INLINE i64 best_of_block(T value, i64 at, bool greater, bool last,
   wait_for_block();
   return at;
 }
+// Which of the next places of a scatter have this owner among so many, a power of two: a
+// bit for each, of which `left` count.
+inline constexpr u32 kOwnedAtOnce = 32;
+template <u32 kOwners, class E>
+SVOD_INLINE u32 owned(SVOD_OF_BLOCK const E* places, u32 left, u32 owner) {
+  constexpr u32 kRun = 16 / sizeof(E);
+  E some[kOwnedAtOnce];
+  take_runs<kRun, kRun>(some, places);
+  u32 out = 0;
+#pragma clang loop unroll(full)
+  for (u32 i = 0; i < kOwnedAtOnce; ++i) out |= u32(u32(some[i]) % kOwners == owner) << i;
+  return left < kOwnedAtOnce ? out & ((1u << left) - 1) : out;
+}
+// The number of the lowest bit, which is cleared.
+SVOD_INLINE u32 take_lowest(u32& bits) {
+  const u32 out = u32(__builtin_ctz(bits));
+  bits &= bits - 1;
+  return out;
+}
 // Whether this block is the last one of `kShares` to be done with its part of the sums,
 // all of which it then has, added up in the order of the parts. Each thread has `kSums`,
 // which lie in `parts` for all shares, threads side by side. `arrived` counts the blocks,

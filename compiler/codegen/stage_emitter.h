@@ -24,6 +24,8 @@ protected:
   bool is_written_out(const Stage& s) const;
   // Whether all stages write what they read, or map it, without summing.
   bool only_moves() const;
+  // What a scatter's update makes of the element at `at`, both C++ text.
+  std::string combined(const Stage& s, const std::string& at, const std::string& update);
   // How far the next loop of such a kernel is written out.
   void moving_hint(bool innermost, int64_t extent);
   int64_t moving_turns() const;

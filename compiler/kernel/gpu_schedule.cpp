@@ -3,6 +3,7 @@
 #include "compiler/kernel/dependence.h"
 #include "compiler/kernel/gpu_attention.h"
 #include "compiler/kernel/gpu_runs.h"
+#include "compiler/kernel/gpu_scatter.h"
 #include "compiler/kernel/schedule.h"
 #include "compiler/kernel/stage_work.h"
 #include "compiler/support/divide.h"
@@ -20,8 +21,6 @@ int64_t positions_along(const Kernel& kernel, const std::vector<AxisId>& axes) {
 int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
   const int64_t positions = positions_along(kernel, s.positions);
   switch (s.mapping) {
-  case GpuMapping::Serial:
-    return 1;
   case GpuMapping::Positions: {
     const int64_t blocks = ceil_div(positions / s.near, s.threads);
     return s.most_blocks == 0 ? blocks : std::min(blocks, s.most_blocks);
@@ -30,6 +29,9 @@ int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
     return positions;
   case GpuMapping::Attention:
     return positions * attention_blocks(kernel, s.attention);
+  case GpuMapping::Scatter:
+    return s.scatter.owners == 0 ? ceil_div(positions, s.threads)
+                                 : positions * s.scatter.owners;
   case GpuMapping::Products:
     break;
   }
@@ -333,8 +335,7 @@ std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
     return "more threads than 31 bits number";
   if (s.mapping == GpuMapping::Products) return product_misfit(k, s);
   if (s.mapping == GpuMapping::Attention) return attention_misfit(k, s);
-  if (s.mapping == GpuMapping::Serial)
-    return s.positions.empty() && s.threads == 1 ? "" : "more than one thread, in order";
+  if (s.mapping == GpuMapping::Scatter) return scatter_misfit(k, s);
   if (!same_axes(s.positions, k.outer))
     return "positions that are not those of the kernel's outer loops";
   const bool scatters = std::ranges::any_of(

@@ -11,11 +11,11 @@
 namespace svod {
 
 enum class GpuMapping : uint8_t {
-  Serial,    // one thread runs all: what has an order, as a scatter that may meet itself
   Positions, // a thread computes positions of the outer loops, each by itself
   Rows,      // a block computes one position; its threads share the loops of each stage
   Products,  // a block computes a tile of sums of products, by way of shared memory
   Attention, // a block computes some queries of an attention (gpu_attention.h)
+  Scatter,   // each element of the target has one thread that writes it, in order
 };
 
 // Who multiplies the small matrices that a tile consists of. Tensor cores take factors as
@@ -80,10 +80,22 @@ struct AttentionTile {
   int buffers() const { return ahead == 0 ? 2 : ahead + 1; }
 };
 
+// Of Scatter: who writes the elements at a position of the axes that are apart
+// (gpu_scatter.h). Each thread goes through all updates there and applies its own.
+struct ScatterShare {
+  // Blocks that share them, by the places of their elements; 0: a thread has them all.
+  int owners = 0;
+  // Of a block with owners: neighbouring threads that are one owner and share `slices`,
+  // axes that are apart, too, along which all updates go to the same places.
+  int beside = 1;
+  std::vector<AxisId> slices;
+  bool operator==(const ScatterShare&) const = default;
+};
+
 struct GpuSchedule {
-  GpuMapping mapping = GpuMapping::Serial;
-  // Outer axes whose positions are spread over threads, of Positions, or over blocks;
-  // neighbours along the last one are neighbours there.
+  GpuMapping mapping = GpuMapping::Positions;
+  // Outer axes whose positions are spread over threads, of Positions, or over blocks; of
+  // Scatter axes that are apart. Neighbours along the last one are neighbours there.
   std::vector<AxisId> positions;
   // Of Positions: neighbours along the last one that a thread computes, which it reads
   // and writes at once.
@@ -94,6 +106,7 @@ struct GpuSchedule {
   int64_t most_blocks = 0;
   ProductTile product = {};     // of Products
   AttentionTile attention = {}; // of Attention
+  ScatterShare scatter = {};    // of Scatter
 
   bool operator==(const GpuSchedule&) const = default;
 };
@@ -146,6 +159,10 @@ int64_t buffers_of(const Kernel& kernel, const ProductTile& tile);
 // they are multiplied, for the sums on their way to memory.
 int64_t shared_of_tiles(const Kernel& kernel, const ProductTile& tile);
 int64_t shared_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
+// Updates of a scatter whose places are in shared memory at once.
+inline constexpr int kScatterTile = 1024;
+// Updates whose places a thread reads at once that has a position by itself.
+inline constexpr int kScatterBatch = 8;
 // Sums of one row of the block in shared memory, with what keeps rows in other banks.
 int64_t sums_pitch(const ProductTile& tile);
 // Neighbours along the columns, at most so many, that the stages behind the sums read and

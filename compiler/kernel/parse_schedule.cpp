@@ -133,16 +133,27 @@ bool read_attention(LineScanner& in, AttentionTile& t) {
   return true;
 }
 
+bool read_share(LineScanner& in, ScatterShare& s) {
+  if (!in.accept("owners")) return false;
+  s.owners = small_number(in);
+  in.expect("beside");
+  s.beside = small_number(in);
+  s.slices = in.all_numbered('i');
+  return true;
+}
+
 void read_gpu(LineScanner& in, GpuSchedule& s) {
-  if (read_product(in, s.product) || read_attention(in, s.attention)) return;
-  if (in.accept("serial"))
-    s.mapping = GpuMapping::Serial;
-  else if (in.accept("positions"))
+  if (read_product(in, s.product) || read_attention(in, s.attention) ||
+      read_share(in, s.scatter))
+    return;
+  if (in.accept("positions"))
     s.mapping = GpuMapping::Positions;
   else if (in.accept("products"))
     s.mapping = GpuMapping::Products;
   else if (in.accept("attention"))
     s.mapping = GpuMapping::Attention;
+  else if (in.accept("scatter"))
+    s.mapping = GpuMapping::Scatter;
   else
     in.expect("rows"), s.mapping = GpuMapping::Rows;
   in.expect("threads");

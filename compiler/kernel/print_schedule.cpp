@@ -97,15 +97,22 @@ std::string attention_text(const AttentionTile& t) {
          factor_text(t.keys) + "    gpu values" + factor_text(t.values);
 }
 
+std::string share_text(const ScatterShare& s) {
+  if (s.owners == 0) return "";
+  return "    gpu owners " + number(s.owners) + " beside " + number(s.beside) +
+         axes_text(s.slices) + "\n";
+}
+
 std::string text_of(const GpuSchedule& s) {
-  static constexpr const char* kMappings[] = {"serial", "positions", "rows", "products",
-                                              "attention"};
+  static constexpr const char* kMappings[] = {"positions", "rows", "products",
+                                              "attention", "scatter"};
   std::string out = std::string("    gpu ") + kMappings[size_t(s.mapping)] + " threads " +
                     number(s.threads);
   if (s.most_blocks != 0) out += " most " + number(s.most_blocks);
   if (s.near != 1) out += " near " + number(s.near);
   out += axes_text(s.positions) + "\n";
   if (s.mapping == GpuMapping::Attention) return out + attention_text(s.attention);
+  if (s.mapping == GpuMapping::Scatter) return out + share_text(s.scatter);
   return s.mapping == GpuMapping::Products ? out + tile_text(s.product) : out;
 }
 

@@ -5,8 +5,10 @@
 #include "compiler/optimize/choose_attention.h"
 
 #include "compiler/kernel/gpu_attention.h"
+#include "compiler/kernel/gpu_scatter.h"
 #include "compiler/kernel/stage_work.h"
 #include "compiler/optimize/choose_products.h"
+#include "compiler/optimize/choose_scatter.h"
 #include "compiler/support/divide.h"
 
 #include <algorithm>
@@ -308,11 +310,8 @@ double gpu_launch_ns(const ScheduledKernel& k, const Level& level) {
     if (chooser.choose()) return m.launch_ns + chooser.clocks() / m.clock_ghz;
   }
   double ns = AttentionChooser::time_apart(k, level);
-  const auto written = std::ranges::find_if(k.arguments, &Argument::written);
-  const bool serial = std::ranges::any_of(
-      k.stages, [](const Stage& s) { return s.kind == StageKind::Scatter; });
-  if (serial && written != k.arguments.end())
-    ns += double(k.bytes) / byte_size(written->dtype) * m.memory_clocks / m.clock_ghz;
+  if (whole_scatter(k) != nullptr)
+    ns += scatter_clocks(k, choose_scatter(k, level), level) / m.clock_ghz;
   return ns;
 }
 

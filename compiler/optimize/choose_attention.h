@@ -14,7 +14,7 @@ std::optional<GpuSchedule> choose_attention(const ScheduledKernel& kernel,
                                             const Level& level);
 
 // What a launch of any kernel is predicted to take on a GPU: by its tile, or what it
-// moves, or where one thread does it all, one element after the other.
+// moves, and what the order of a scatter adds.
 double gpu_launch_ns(const ScheduledKernel& kernel, const Level& level);
 
 // How many times as long attention is predicted to take kernel by kernel as in one; 0

@@ -1,11 +1,14 @@
-// What threads and blocks of a GPU do. Four kinds of kernels decide its speed: attention,
+// What threads and blocks of a GPU do. Five kinds of kernels decide its speed: attention,
 // and other sums of products, whose factors a block keeps in shared memory for all of its
-// tile; long rows, whose sums a block's threads share; and all others, which wait for
+// tile; long rows, whose sums a block's threads share; scatters, whose order
+// is kept; and all others, which wait for
 // memory, so that neighbouring threads take neighbouring elements of what is written.
 #include "compiler/kernel/gpu_runs.h"
+#include "compiler/kernel/gpu_scatter.h"
 #include "compiler/optimize/choose.h"
 #include "compiler/optimize/choose_attention.h"
 #include "compiler/optimize/choose_products.h"
+#include "compiler/optimize/choose_scatter.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +26,12 @@ std::vector<AxisId> by_distance(const ScheduledKernel& k, std::vector<AxisId> ax
   std::ranges::stable_sort(axes,
                            [&](AxisId a, AxisId b) { return distance(a) > distance(b); });
   return axes;
+}
+
+int threads_of_positions(int64_t positions, const Machine& m) {
+  int out = m.block_threads;
+  while (out > m.warp_threads && positions < int64_t{out} * m.multiprocessors) out /= 2;
+  return out;
 }
 
 namespace {
@@ -63,35 +72,25 @@ GpuSchedule of_rows(const ScheduledKernel& k, const Machine& m) {
 
 GpuSchedule of_positions(const ScheduledKernel& k, const Machine& m) {
   GpuSchedule out{.mapping = GpuMapping::Positions,
-                  .positions = by_distance(k, k.loops.outer),
-                  .threads = m.block_threads};
-  int64_t positions = positions_along(k, k.loops.outer);
+                  .positions = by_distance(k, k.loops.outer)};
+  const int64_t positions = positions_along(k, k.loops.outer);
   // As many bytes at once as an instruction reads, if there are threads enough.
   if (!out.positions.empty()) out.near = near_positions(k, out.positions.back());
   while (out.near > 1 &&
          positions / out.near < int64_t{m.multiprocessors} * m.block_threads)
     out.near /= 2;
-  positions /= out.near;
-  // Few positions are spread over all multiprocessors.
-  while (out.threads > m.warp_threads &&
-         positions < int64_t{out.threads} * m.multiprocessors)
-    out.threads /= 2;
+  out.threads = threads_of_positions(positions / out.near, m);
   // Scratch memory is there for as many threads as run at a time.
   if (k.scratch_bytes != 0)
     out.most_blocks = int64_t{m.multiprocessors} * m.resident_threads / m.block_threads;
   return out;
 }
 
-bool is_ordered(const ScheduledKernel& k) {
-  return std::ranges::any_of(k.stages,
-                             [](const Stage& s) { return s.kind == StageKind::Scatter; });
-}
-
 } // namespace
 
 GpuSchedule choose_gpu(const ScheduledKernel& k, const Level& level) {
   const Machine& m = level.machine;
-  if (is_ordered(k)) return {};
+  if (whole_scatter(k) != nullptr) return choose_scatter(k, level);
   if (std::optional<GpuSchedule> attention = choose_attention(k, level))
     return *attention;
   if (std::optional<GpuSchedule> products = choose_products(k, level)) return *products;

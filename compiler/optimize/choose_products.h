@@ -12,6 +12,9 @@ namespace svod::optimize {
 // neighbours.
 std::vector<AxisId> by_distance(const ScheduledKernel& kernel, std::vector<AxisId> axes);
 
+// Threads of a block, which spread so many positions over all multiprocessors.
+int threads_of_positions(int64_t positions, const Machine& machine);
+
 // Of a kernel whose first stage sums up products of enough rows and columns.
 std::optional<GpuSchedule> choose_products(const ScheduledKernel& kernel,
                                            const Level& level);
