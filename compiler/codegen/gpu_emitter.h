@@ -40,6 +40,15 @@ private:
   void emit_row_reduce(uint32_t number);
   void emit_row_best(uint32_t number);
   void emit_row_store(const Stage& s);
+  void emit_shared_rows();
+  std::string worker() const;
+  std::string sum_of_block(const Stage& s, const std::string& sum);
+  std::string best_of_block(const Stage& s, const std::string& best,
+                            const std::string& at);
+  void name_parts();
+  void leave_part(uint32_t number, const std::string& value,
+                  const std::string& place = "");
+  void join_parts(uint32_t number);
   void open_share(const Stage& s, int near);
   std::string of_warps() const;
   std::string shared(const std::string& name, const std::string& type,

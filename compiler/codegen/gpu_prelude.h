@@ -171,7 +171,7 @@ SVOD_INLINE void best_of_lanes(T& value, i64& at, bool greater, bool last) {
   at = of_lane<kLanes>(at, 0);
 }
 template <int kThreads, class T>
-SVOD_INLINE i64 best_of_block(T value, i64 at, bool greater, bool last,
+SVOD_INLINE i64 best_of_block(T& value, i64 at, bool greater, bool last,
                               SVOD_OF_BLOCK T* room, SVOD_OF_BLOCK i64* places) {
   constexpr u32 kLanes = kLanesOf<kThreads>, kWarps = kWarpsOf<kThreads>;
   best_of_lanes<kLanes, kLanes>(value, at, greater, last);
@@ -204,17 +204,12 @@ SVOD_INLINE u32 take_lowest(u32& bits) {
   bits &= bits - 1;
   return out;
 }
-// Whether this block is the last one of `kShares` to be done with its part of the sums,
-// all of which it then has, added up in the order of the parts. Each thread has `kSums`,
-// which lie in `parts` for all shares, threads side by side. `arrived` counts the blocks,
-// from zero and back to zero.
-template <u32 kShares, u32 kThreads, u32 kSums, class E>
-SVOD_INLINE bool joined(E (&sums)[kSums], E* parts, u32 share, u32* arrived,
-                        SVOD_OF_BLOCK u32* is_last) {
-  constexpr u32 kPart = kThreads * kSums;
+// Whether this block is the last one of `kShares` to be done with its part. It then sees
+// what the others have written before. `arrived` counts the blocks, from zero and back to
+// zero.
+template <u32 kShares>
+SVOD_INLINE bool is_last_share(u32* arrived, SVOD_OF_BLOCK u32* is_last) {
   const u32 thread = thread_number();
-#pragma clang loop unroll(full)
-  for (u32 i = 0; i < kSums; ++i) parts[share * kPart + i * kThreads + thread] = sums[i];
   publish();
   wait_for_block();
   if (thread == 0) *is_last = count_arrival(arrived) == kShares - 1;
@@ -222,6 +217,19 @@ SVOD_INLINE bool joined(E (&sums)[kSums], E* parts, u32 share, u32* arrived,
   if (*is_last == 0) return false;
   publish();
   if (thread == 0) *arrived = 0; // as the next launch wants it
+  return true;
+}
+// The same of a part of the sums, all of which the last block then has, added up in the
+// order of the parts. Each thread has `kSums`,
+// which lie in `parts` for all shares, threads side by side.
+template <u32 kShares, u32 kThreads, u32 kSums, class E>
+SVOD_INLINE bool joined(E (&sums)[kSums], E* parts, u32 share, u32* arrived,
+                        SVOD_OF_BLOCK u32* is_last) {
+  constexpr u32 kPart = kThreads * kSums;
+  const u32 thread = thread_number();
+#pragma clang loop unroll(full)
+  for (u32 i = 0; i < kSums; ++i) parts[share * kPart + i * kThreads + thread] = sums[i];
+  if (!is_last_share<kShares>(arrived, is_last)) return false;
 #pragma clang loop unroll(full)
   for (u32 i = 0; i < kSums; ++i) sums[i] = 0;
   for (u32 s = 0; s < kShares; ++s)

@@ -26,7 +26,7 @@ int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
     return s.most_blocks == 0 ? blocks : std::min(blocks, s.most_blocks);
   }
   case GpuMapping::Rows:
-    return positions;
+    return positions * s.splits;
   case GpuMapping::Attention:
     return positions * attention_blocks(kernel, s.attention);
   case GpuMapping::Scatter:
@@ -41,18 +41,28 @@ int64_t block_count(const Kernel& kernel, const GpuSchedule& s) {
          ceil_div(positions_along(kernel, t.columns.axes), t.block_columns);
 }
 
-static bool is_split(const GpuSchedule& s) {
-  return s.mapping == GpuMapping::Products && s.product.splits > 1;
+// Blocks that share one sum.
+static int splits_of(const GpuSchedule& s) {
+  return s.mapping == GpuMapping::Products ? s.product.splits : s.splits;
+}
+
+int64_t part_bytes_of_row(const Kernel& k, const GpuSchedule& s) {
+  int64_t lists = 0;
+  for (const Stage& stage : k.stages)
+    if (stage.kind == StageKind::Reduce) lists += is_arg_reduce(stage) ? 2 : 1;
+  return lists * s.splits * kPartBytes;
 }
 
 int64_t scratch_of_launch(const Kernel& kernel, const GpuSchedule& s) {
-  if (!is_split(s)) return kernel.scratch_bytes * block_count(kernel, s) * s.threads;
+  if (splits_of(s) == 1) return kernel.scratch_bytes * block_count(kernel, s) * s.threads;
+  if (s.mapping == GpuMapping::Rows)
+    return positions_along(kernel, s.positions) * part_bytes_of_row(kernel, s);
   return block_count(kernel, s) * s.product.block_rows * s.product.block_columns *
          byte_size(kernel.stages[0].dtype);
 }
 
 int64_t counters_of_launch(const Kernel& kernel, const GpuSchedule& s) {
-  return is_split(s) ? block_count(kernel, s) / s.product.splits : 0;
+  return splits_of(s) == 1 ? 0 : block_count(kernel, s) / splits_of(s);
 }
 
 int threads_of(Multiplier by) {
@@ -178,6 +188,28 @@ bool has_free_order(const Kernel& k) {
   return std::ranges::all_of(k.stages, [](const Stage& s) {
     return s.kind == StageKind::Reduce || s.kind == StageKind::Store;
   });
+}
+
+// Whether a value is made of what stages before have computed.
+static bool reads_stages(const Kernel& k, ExprId id) {
+  const Expr& e = k.exprs[id];
+  if (e.kind == Expr::Kind::Local) return true;
+  std::vector<ExprId> below = e.inputs;
+  k.indices.collect_dynamic(e.index, below);
+  for (const Bound& b : e.bounds) k.indices.collect_dynamic(b.index, below);
+  return std::ranges::any_of(below, [&](ExprId in) { return reads_stages(k, in); });
+}
+
+bool has_sums_apart(const ScheduledKernel& k) {
+  const auto sums_end = std::ranges::find_if(
+      k.stages, [](const Stage& s) { return s.kind != StageKind::Reduce; });
+  const bool apart = std::all_of(k.stages.begin(), sums_end, [&](const Stage& s) {
+    return !s.nested && !s.keeps && !reads_stages(k, s.value);
+  });
+  return apart && sums_end != k.stages.begin() &&
+         std::all_of(sums_end, k.stages.end(), [&](const Stage& s) {
+           return s.kind == StageKind::Store && positions_along(k, k.inner(s)) == 1;
+         });
 }
 
 static bool is_sum_of_products(const Kernel& k, const Stage& s) {
@@ -326,6 +358,16 @@ static bool has_neighbours(const ScheduledKernel& k, const GpuSchedule& s) {
          near_positions(k, s.positions.back()) % s.near == 0;
 }
 
+// `splits` of rows.
+static std::string split_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
+  if (s.splits == 1) return "";
+  if (s.mapping != GpuMapping::Rows || !has_sums_apart(k))
+    return "blocks that share more than sums by themselves";
+  return s.splits >= 1 && s.splits <= s.threads
+             ? ""
+             : "more parts of a sum than threads that combine them";
+}
+
 std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
   constexpr int64_t kMostNumbered = INT32_MAX;
   constexpr int kMostThreads = 1024;
@@ -333,6 +375,7 @@ std::string gpu_misfit(const ScheduledKernel& k, const GpuSchedule& s) {
     return "blocks of " + std::to_string(s.threads) + " threads";
   if (block_count(k, s) * s.threads > kMostNumbered)
     return "more threads than 31 bits number";
+  if (std::string why = split_misfit(k, s); !why.empty()) return why;
   if (s.mapping == GpuMapping::Products) return product_misfit(k, s);
   if (s.mapping == GpuMapping::Attention) return attention_misfit(k, s);
   if (s.mapping == GpuMapping::Scatter) return scatter_misfit(k, s);

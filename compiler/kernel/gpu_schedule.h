@@ -101,6 +101,9 @@ struct GpuSchedule {
   // and writes at once.
   int near = 1;
   int threads = 1; // of a block
+  // Of Rows: blocks that share the loops of a position; the last of them to be done
+  // combines what all have, in their order.
+  int splits = 1;
   // Blocks that are launched at most, which go on with further positions; 0: as many as
   // there are. What needs scratch memory needs it for each thread that is launched.
   int64_t most_blocks = 0;
@@ -114,10 +117,14 @@ struct GpuSchedule {
 int64_t positions_along(const Kernel& kernel, const std::vector<AxisId>& axes);
 // Of a launch.
 int64_t block_count(const Kernel& kernel, const GpuSchedule& schedule);
+// Of Rows that blocks share: bytes of what each leaves of a sum or of the place of a best
+// value, and of all that those of a row leave.
+inline constexpr int64_t kPartBytes = 8;
+int64_t part_bytes_of_row(const Kernel& kernel, const GpuSchedule& schedule);
 // Bytes of scratch memory that a launch needs.
 int64_t scratch_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
-// Counters that a launch needs, which are zero before it: one for each tile whose sum
-// several blocks share.
+// Counters that a launch needs, which are zero before it: one for each tile, or row,
+// whose sums several blocks share.
 int64_t counters_of_launch(const Kernel& kernel, const GpuSchedule& schedule);
 
 // Of PTX, whatever the GPU: threads of a warp, and what a warp multiplies at once, rows
@@ -193,6 +200,10 @@ std::string gpu_misfit(const ScheduledKernel& kernel, const GpuSchedule& schedul
 // Whether stages consist of reductions and stores alone, whose positions may be computed
 // in any order.
 bool has_free_order(const Kernel& kernel);
+
+// Whether all sums are by themselves, and stores of one element for all of them follow:
+// then blocks may share them.
+bool has_sums_apart(const ScheduledKernel& kernel);
 
 // What Products needs of the first stage: a sum of products of values, of which `rows`
 // and `columns` of the outer axes each are what one factor alone depends on. `others` are

@@ -160,6 +160,7 @@ void read_gpu(LineScanner& in, GpuSchedule& s) {
   s.threads = small_number(in);
   if (in.accept("most")) s.most_blocks = small_number(in);
   if (in.accept("near")) s.near = small_number(in);
+  if (in.accept("splits")) s.splits = small_number(in);
   s.positions = in.all_numbered('i');
 }
 

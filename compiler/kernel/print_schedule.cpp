@@ -110,6 +110,7 @@ std::string text_of(const GpuSchedule& s) {
                     number(s.threads);
   if (s.most_blocks != 0) out += " most " + number(s.most_blocks);
   if (s.near != 1) out += " near " + number(s.near);
+  if (s.splits != 1) out += " splits " + number(s.splits);
   out += axes_text(s.positions) + "\n";
   if (s.mapping == GpuMapping::Attention) return out + attention_text(s.attention);
   if (s.mapping == GpuMapping::Scatter) return out + share_text(s.scatter);

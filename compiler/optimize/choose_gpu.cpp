@@ -52,6 +52,21 @@ bool shares_rows(const ScheduledKernel& k, const Machine& m) {
   return row >= m.warp_threads && rows < int64_t{m.multiprocessors} * m.block_threads;
 }
 
+// Blocks that share a row where rows are fewer than multiprocessors, which read so many
+// bytes each. Those of a row wait for each other and for their parts.
+int splits_of_rows(const ScheduledKernel& k, const GpuSchedule& s, const Machine& m) {
+  constexpr double kWaitsOfParts = 3;
+  const int64_t rows = positions_along(k, k.loops.outer), row = longest_row(k);
+  const double ns = double(k.bytes) / double(rows) / m.memory_bytes_per_ns,
+               wait = kWaitsOfParts * m.memory_clocks / m.clock_ghz;
+  if (!has_sums_apart(k)) return 1;
+  int out = 1;
+  while (2 * out <= s.threads && rows * 2 * out <= m.multiprocessors &&
+         int64_t{2} * out * s.threads * s.near <= row)
+    out *= 2;
+  return ns / out + wait < ns ? out : 1;
+}
+
 // As many threads as read a row at once, while those of all rows are no more than the
 // multiprocessors hold: fewer threads of a row wait for each other less. Runs that all
 // threads have as many of stay in their registers from stage to stage.
@@ -67,6 +82,7 @@ GpuSchedule of_rows(const ScheduledKernel& k, const Machine& m) {
   if (out.near > 2 && row / out.near % out.threads != 0 &&
       row / (out.near / 2) % out.threads == 0)
     out.near /= 2;
+  out.splits = splits_of_rows(k, out, m);
   return out;
 }
 

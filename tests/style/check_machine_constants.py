@@ -43,6 +43,8 @@ LISTED = {
     "kGroupColumns": "columns: that a group multiplies at most at once, fixed by PTX",
     "kSwizzledBytes": "bytes: of a row of shared memory as groups read it, fixed by PTX",
     "kUnitBytes": "bytes: of what is exchanged in such a row, fixed by PTX",
+    "kPartBytes": "bytes: of a sum or a place that a block leaves, of whichever type",
+    "kWaitsOfParts": "waits for memory: of blocks that share a row, for their arrival and their parts, counted",
     "kScatterTile": "updates: of a scatter in shared memory at once, a choice that fits all architectures",
     "kScatterBatch": "updates: of a scatter that a thread reads at once, a choice that its registers hold",
     "kOwnedAtOnce": "bits: of a word that says which updates are a thread's",

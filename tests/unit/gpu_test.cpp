@@ -376,7 +376,7 @@ TEST_CASE("gpu: the executor finds parts of a sum that nobody waited for") {
   const Graph g = float_product(32, 4000, 32);
   const std::vector<std::string> faults =
       planted(g, random_inputs(g), "count_arrival(arrived) == kShares - 1",
-              "share == kShares - 1");
+              "block_number() == kShares - 1");
   REQUIRE(!faults.empty());
   CHECK(faults[0].find("of scratch memory") != std::string::npos);
 }
