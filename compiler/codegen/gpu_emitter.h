@@ -40,6 +40,7 @@ private:
   void emit_row_reduce(uint32_t number);
   void emit_row_best(uint32_t number);
   void emit_row_store(const Stage& s);
+  void emit_row_scan(const Stage& s);
   void emit_shared_rows();
   std::string worker() const;
   std::string sum_of_block(const Stage& s, const std::string& sum);

@@ -154,6 +154,29 @@ SVOD_INLINE T across_block(T value, SVOD_OF_BLOCK T* room) {
   wait_for_block();
   return value;
 }
+// What the threads of a block have up to each of them, combined in a fixed tree, behind
+// what was `before` all of them, which is then before those that follow. `room` has an
+// element for each warp, and is free for other uses again.
+template <class How, int kThreads, class T>
+SVOD_INLINE T running(T value, T& before, SVOD_OF_BLOCK T* room) {
+  constexpr u32 kLanes = kLanesOf<kThreads>, kWarps = kWarpsOf<kThreads>;
+  const u32 lane = thread_number() % kLanes, warp = thread_number() / kLanes;
+#pragma clang loop unroll(full)
+  for (u32 step = 1; step < kLanes; step *= 2) {
+    const T other = of_lane<kLanes>(value, (lane - step) % kLanes);
+    if (lane >= step) value = How::template of<T>(other, value);
+  }
+  if (lane == kLanes - 1) room[warp] = value;
+  wait_for_block();
+  T first = before;
+#pragma clang loop unroll(full)
+  for (u32 w = 0; w < kWarps; ++w) {
+    if (w == warp) first = before;
+    before = How::template of<T>(before, T(room[w]));
+  }
+  wait_for_block();
+  return How::template of<T>(first, value);
+}
 // The position of the most extreme of the threads' best values; of equals the first, or
 // the last.
 template <u32 kLanes, u32 kCount, class T>

@@ -193,9 +193,37 @@ void GpuEmitter::emit_row_store(const Stage& s) {
   close();
 }
 
+// The threads of the block take as many neighbours at a time, which follow what is summed
+// up before them.
+void GpuEmitter::emit_row_scan(const Stage& s) {
+  const Point p(counts_.size(), 0);
+  const std::string kind = compute_type(s.dtype), threads = text_of(gpu_.threads),
+                    before = fresh("c"), mine = fresh("c"), sum = fresh("c");
+  const int64_t count = positions_along(k_, k_.inner(s));
+  const std::string there =
+      count % gpu_.threads == 0 ? "" : "if (at < " + text_of(count) + ")";
+  line(kind + " " + before + " = " + identity(s.op, s.dtype) + ";");
+  open("for (u32 first = 0; first < " + text_of(count) + "; first += " + threads + ")");
+  line("const u32 at = first + thread;");
+  line(kind + " " + mine + " = " + identity(s.op, s.dtype) + ";");
+  open(there);
+  name_axes(k_.inner(s), "at");
+  line(mine + " = " + eval(s.value, p).name + ";");
+  close();
+  line("const " + kind + " " + sum + " = running<" + combine_of(s.op) + ", " +
+       std::to_string(gpu_.threads) + ">(" + mine + ", " + before + ", " +
+       shared("room_" + kind, kind, of_warps()) + ");");
+  open(there);
+  name_axes(k_.inner(s), "at");
+  emit_write(s, {sum, false}, p);
+  close();
+  close();
+}
+
 void GpuEmitter::emit_row_stage(uint32_t number) {
   const Stage& s = k_.stages[number];
   if (s.kind == StageKind::Store) return emit_row_store(s);
+  if (s.kind == StageKind::Scan) return emit_row_scan(s);
   if (is_arg_reduce(s)) return emit_row_best(number);
   emit_row_reduce(number);
 }

@@ -175,6 +175,10 @@ int near_positions(const Kernel& k, AxisId axis) {
   return count;
 }
 
+bool is_scan(const Kernel& k) {
+  return k.stages.size() == 1 && k.stages[0].kind == StageKind::Scan;
+}
+
 int near_rows(const ScheduledKernel& k) {
   const Dependence dependence = dependence_of(k);
   auto fits = [&](const Stage& s, int count) {

@@ -44,12 +44,14 @@ int64_t longest_row(const ScheduledKernel& k) {
   return out;
 }
 
-// A block for each row, where rows are long, or too few for a thread each.
+// A block for each row, where rows are long, or too few for a thread each. Running sums
+// stay with threads where these fill the GPU, which hide what each waits for.
 bool shares_rows(const ScheduledKernel& k, const Machine& m) {
-  if (!has_free_order(k) || k.scratch_bytes != 0) return false;
   const int64_t rows = positions_along(k, k.loops.outer), row = longest_row(k);
-  if (row >= m.block_threads / 2) return true;
-  return row >= m.warp_threads && rows < int64_t{m.multiprocessors} * m.block_threads;
+  const bool few =
+      row >= m.warp_threads && rows < int64_t{m.multiprocessors} * m.block_threads;
+  if (is_scan(k)) return few;
+  return has_free_order(k) && k.scratch_bytes == 0 && (few || row >= m.block_threads / 2);
 }
 
 // Blocks that share a row where rows are fewer than multiprocessors, which read so many

@@ -5,6 +5,7 @@
 #include "compiler/pipeline.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/run_kernels.h"
+#include "tests/support/sweep.h"
 
 #include <catch2/catch.hpp>
 
@@ -139,4 +140,30 @@ TEST_CASE("gpu: the executor finds parts of a row that nobody waited for") {
   REQUIRE(run.error.empty());
   REQUIRE(!run.faults.empty());
   CHECK(run.faults[0].find("of scratch memory") != std::string::npos);
+}
+
+// Rows of one warp, of whole turns of a block, and with a rest behind them.
+TEST_CASE("gpu: the threads of a block share a running sum", "[sweep]") {
+  struct Case {
+    Shape shape;
+    int64_t axis;
+  };
+  Random random(1);
+  for (const Op op : swept({Op::ScanSum, Op::ScanMax, Op::ScanProd, Op::ScanMin}, 2))
+    for (const auto& [shape, axis] :
+         {Case{{3, 32}, 1}, {{1024, 2}, 0}, {{5, 777}, 1}, {{5000}, 0}})
+      for (const DType type : {DType::F32, DType::I8}) {
+        CAPTURE(info(op).text, shape, axis, info(type).text);
+        Graph g;
+        g.add_output("y", scan(g, op, g.add_input("x", type, shape), axis));
+        codegen::Kernels kernels = compiled(g);
+        CHECK(schedule_of(kernels).mapping == GpuMapping::Rows);
+        const std::vector<Tensor> inputs{random_tensor(random, shape, type)};
+        const KernelRun run = run_kernels(kernels, *find_device("sm_80"), inputs);
+        REQUIRE(run.error.empty());
+        CHECK(run.faults.empty());
+        const double tolerance = type == DType::F32 ? 1e-5 : 0;
+        CHECK(compare_tensors(run.outputs[0], evaluate(g, inputs).outputs[0], tolerance,
+                              tolerance) == "");
+      }
 }
