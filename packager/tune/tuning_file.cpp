@@ -41,6 +41,9 @@ std::string without_spaces_behind(std::string_view text) {
   return std::string(text.substr(0, text.find_last_not_of(" \r") + 1));
 }
 
+// Not a number, and what no line of a file has room for, are none.
+bool is_time(double value) { return value >= 0 && value < 1e18; }
+
 std::optional<Times> times_of(std::string_view words) {
   Times out;
   char unit[kLongestUnit + 1], same[kLongestUnit + 1];
@@ -48,6 +51,7 @@ std::optional<Times> times_of(std::string_view words) {
       std::sscanf(std::string(words).c_str(), "took %lf %31[^ ,], %lf %31s before",
                   &out.took, unit, &out.before, same);
   if (read != 4 || std::string_view(unit) != same || !is_unit(unit)) return std::nullopt;
+  if (!is_time(out.took) || !is_time(out.before)) return std::nullopt;
   out.unit = unit;
   return out;
 }

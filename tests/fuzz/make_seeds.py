@@ -223,6 +223,9 @@ def packed():
             seed("schedule", f"kernel_{name}", (body if len(body) % 2 else body + "\n").encode())
             seed("tuning", name, "svod-pack tuning 1\nmachine x86_64-linux-gnu v4 skylake -march=x86-64-v4\n"
                                  "kernel took 12.340 us, 14.020 us before\n" + schedule + "end\n")
+            if name == "relu":
+                seed("tuning", "plan", "svod-pack tuning 1\nmachine x86_64-linux-gnu v4 skylake -march=x86-64-v4\n"
+                                       f"plan rules-as-written of {'5a' * 32} took 12.340 us, 14.020 us before\nend\n")
 
 
 def image_of(program):
