@@ -70,8 +70,12 @@ Exit Packing::compile_graph() {
   return sets_.empty() ? Exit::Done : merge_sets();
 }
 
+// A faster plan may take more memory than is allowed.
+bool Packing::may_choose_plan() const { return !options_.max_ram && !options_.max_flash; }
+
 PlanChoice Packing::plan_choice() const {
   if (tried_plan_) return *tried_plan_;
+  if (!may_choose_plan()) return {};
   return plan_for(front_->tuning, options_.target, front_->subject);
 }
 

@@ -86,7 +86,8 @@ std::optional<FoundPlan> Packing::tune_plan(Packing& measured, const TuneMeans& 
                                             const std::string& folder) {
   // The rest of the time is for kernels.
   constexpr int kShareOfPlans = 4;
-  if (!sets_.empty() || options_.shard.count > 1) return std::nullopt;
+  if (!sets_.empty() || options_.shard.count > 1 || !may_choose_plan())
+    return std::nullopt;
   const auto begin = TuneMeans::Clock::now();
   const auto until = begin + (means.end - begin) / kShareOfPlans;
   const PlanChoice now = measured.plan_choice();
@@ -101,6 +102,7 @@ std::optional<FoundPlan> Packing::tune_plan(Packing& measured, const TuneMeans& 
     return measured.build_planned(path, device);
   };
   plans.run = means.run;
+  plans.interrupted = means.interrupted;
   plans.goes_on = [&] { return !means.interrupted() && TuneMeans::Clock::now() < until; };
   plans.tell = means.tell;
   std::optional<FoundPlan> found = packager::tune_plan(plans, now, folder);

@@ -57,6 +57,7 @@ private:
   std::unique_ptr<Packing> set_of(size_t number) const;
   Exit compile_graph();
   Exit compile_set();
+  bool may_choose_plan() const;
   PlanChoice plan_choice() const;
   bool caches_plan() const;
   bool take_plan(const CompileOptions& options);

@@ -40,6 +40,7 @@ private:
     Turns out;
     for (int turn = 0; turn < turns; ++turn)
       for (const bool now : {turn % 2 == 0, turn % 2 != 0}) {
+        if (means_.interrupted()) return std::nullopt;
         const std::optional<Profile> profile = means_.run(now ? now_ : other, seconds_);
         if (!profile || profile->level != level_) return std::nullopt;
         (now ? out.now : out.other).add(*profile);

@@ -14,7 +14,8 @@ struct PlanMeans {
   std::function<bool(const PlanChoice&, const std::string& path)> build;
   // Of a run of at least so many seconds; nothing when it failed or took too long.
   std::function<std::optional<Profile>(const std::string& path, double seconds)> run;
-  std::function<bool()> goes_on; // whether there is time for another plan
+  std::function<bool()> interrupted; // ends all of it: what was not checked is not found
+  std::function<bool()> goes_on;     // whether there is time for another plan
   std::function<void(const std::string&)> tell;
 };
 

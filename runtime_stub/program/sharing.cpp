@@ -7,7 +7,7 @@ namespace {
 // Hundredths of a run. The ends of regions leave a few; a worker that lost its core, or
 // regions of a microsecond, far more.
 constexpr uint64_t kLongWait = 15, kMoreThanUsual = 12;
-constexpr uint32_t kLongWaits = 2;
+constexpr uint32_t kLongWaits = 2; // the first is remembered
 
 uint64_t median_of_three(const uint64_t* v) {
   const uint64_t low = v[0] < v[1] ? v[0] : v[1], high = v[0] < v[1] ? v[1] : v[0];
@@ -39,19 +39,26 @@ void Sharing::count_down(uint64_t ticks, uint64_t waited) {
   uint64_t most = usual_wait_ + kMoreThanUsual;
   if (most < kLongWait) most = kLongWait;
   waits_ = shares_ && 100 * waited > most * ticks ? waits_ + 1 : 0;
-  if (--left_ == 0 || waits_ == kLongWaits) {
-    step_ = 0;
-    waited_ = shared_ = 0;
-  }
+  if (waits_ == 1) before_ = ticks, waited_before_ = waited;
+  if (--left_ != 0 && waits_ != kLongWaits) return;
+  step_ = 0;
+  waited_ = shared_ = 0;
+  if (waits_ != kLongWaits) return;
+  add_shared(0, before_, waited_before_);
+  add_shared(1, ticks, waited);
+  step_ = kShared + kLongWaits;
+}
+
+void Sharing::add_shared(uint32_t number, uint64_t ticks, uint64_t waited) {
+  samples_[number] = ticks;
+  shared_ += ticks;
+  waited_ += waited;
 }
 
 void Sharing::took(uint64_t ticks, uint64_t waited) {
   if (step_ == kEnd) return count_down(ticks, waited);
-  if (step_ >= kShared) samples_[step_ - kShared] = ticks;
-  if (step_ >= kShared && step_ < kAlone) {
-    shared_ += ticks;
-    waited_ += waited;
-  }
+  if (step_ >= kShared && step_ < kAlone) add_shared(step_ - kShared, ticks, waited);
+  if (step_ >= kAlone) samples_[step_ - kShared] = ticks;
   step_++;
   if (step_ == kEnd) judge();
 }

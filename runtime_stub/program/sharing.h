@@ -5,7 +5,8 @@
 //
 // Runs that lose a trial cost time, so the next one waits until they are no more than a
 // hundredth of it; the first one waits for runs enough to be worth it. Where the caller
-// waits for others during much of two runs it does not wait for that.
+// waits for others during much of two runs it does not wait for that, and these are two
+// of its shared runs: a large model has few runs in the time that somebody looks at.
 #ifndef SVOD_PROGRAM_SHARING_H
 #define SVOD_PROGRAM_SHARING_H
 
@@ -30,13 +31,15 @@ private:
 
   void judge();
   void count_down(uint64_t ticks, uint64_t waited);
+  void add_shared(uint32_t number, uint64_t ticks, uint64_t waited);
 
   uint64_t samples_[2 * kSamples] = {}; // shared, alone
   uint64_t waited_ = 0, shared_ = 0;    // of the trial's shared runs
   uint32_t step_ = kEnd;
   uint32_t left_ = kRunsBefore; // runs until the next trial
   uint32_t waits_ = 0;          // runs in a row in which the caller waited for long
-  uint32_t usual_wait_ = 0;     // hundredths of a run, where sharing won in spite of it
+  uint64_t before_ = 0, waited_before_ = 0; // ticks of the first of them
+  uint32_t usual_wait_ = 0; // hundredths of a run, where sharing won in spite of it
   bool shares_ = true;
 };
 

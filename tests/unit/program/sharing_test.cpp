@@ -55,9 +55,16 @@ TEST_CASE("a core that becomes busy is noticed at once, one that becomes free so
   Sharing sharing;
   runs(sharing, kQuiet, 1000);
   const Total busy = runs(sharing, kBusy, 100);
-  CHECK(busy.shared <= 2 + 4);
+  CHECK(busy.shared <= 2 + 1);
   const Total free = runs(sharing, kQuiet, 1000);
   CHECK(free.shared > 800);
+}
+
+TEST_CASE("a large model whose core is busy from the beginning loses three runs",
+          "[sharing]") {
+  Sharing sharing;
+  CHECK(runs(sharing, kBusy, 8).shared == 3);
+  CHECK(runs(sharing, kBusy, 24).shared == 0);
 }
 
 TEST_CASE("waiting that pays nevertheless is asked about once", "[sharing]") {

@@ -17,6 +17,7 @@ struct MeasuredPlans {
   std::map<std::string, double> took;
   std::map<std::string, double> later = {}; // from the second build of runs on
   int allowed = 100;
+  int runs_before_interrupt = 1000;
   std::vector<std::string> built = {}, told = {};
   std::map<std::string, std::string> at = {}; // what lies where
   std::map<std::string, int> runs = {};
@@ -38,6 +39,7 @@ struct MeasuredPlans {
       out.total = again ? later.at(name) : took.at(name);
       return out;
     };
+    means.interrupted = [&] { return runs_before_interrupt-- <= 0; };
     means.goes_on = [&] { return allowed-- > 0; };
     means.tell = [&](const std::string& text) { told.push_back(text); };
     return tune_plan(means, now, "folder");
@@ -81,6 +83,14 @@ TEST_CASE("a model that has one plan is not run, and time ends the search", "[tu
   const auto found = late.tune({});
   REQUIRE(found);
   CHECK(name_of(found->plan.choice) == "rules");
+}
+
+TEST_CASE("an interrupt before a plan is checked leaves the one that is there",
+          "[tuning]") {
+  MeasuredPlans ended{{{"searched", 100}, {"rules", 50}}};
+  ended.runs_before_interrupt = 10; // eight of them choose
+  CHECK(!ended.tune({}));
+  CHECK(ended.runs.at("rules") == 5);
 }
 
 TEST_CASE("what a file has is beaten by the search again where that is faster",
