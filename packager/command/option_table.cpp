@@ -206,10 +206,10 @@ void Declaration::code() {
 
 void Declaration::tuning() {
   value("--tune", raw_.tune, "[MINUTES]",
-        "Measure other schedules of kernels and take those that are faster; for at most "
-        "so many minutes (--tune=MINUTES, 10)");
+        "Measure other plans and other schedules of kernels and take those that are "
+        "faster; for at most so many minutes (--tune=MINUTES, 10)");
   value("--tuning", options_.tuning, "FILE",
-        "Take the tuned schedules of FILE; --tune adds what it finds");
+        "Take the tuned plan and schedules of FILE; --tune adds what it finds");
   value(
       "--search-budget", raw_.search_budget, "N",
       "Schedules that are priced to find better ones than the rules'; 0 takes the rules' "
