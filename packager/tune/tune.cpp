@@ -35,10 +35,6 @@ constexpr double kRoundsOfCheck = double(kFinalTurns) / kTurns;
 // Seconds that whoever pressed Ctrl-C waits for the checks.
 constexpr double kMostWaited = 15;
 
-struct Pair {
-  LeastTimes rules, other;
-};
-
 class Tuner {
 public:
   Tuner(const TuneMeans& means, const plan::Plan& plan, const Target& target, int threads,
@@ -55,12 +51,12 @@ private:
   bool goes_on(double needed) const { return !stops() && seconds_left() > needed; }
   std::string level_fault(const Profile& first);
   std::vector<Trial> untried(const Profile& first);
-  bool take_turns(int turns, Pair& pair);
+  bool run_both(int turns, Turns& pair);
   bool measure_round(std::vector<Trial> round);
-  void judge(const Trial& trial, const Pair& pair);
+  void judge(const Trial& trial, const Turns& pair);
   void check_all();
-  void drop_losers(const Pair& pair);
-  void take_times(const Pair& pair);
+  void drop_losers(const Turns& pair);
+  void take_times(const Turns& pair);
   TunedKernels& kernels() { return result_.found.machines[key_]; }
   TuningFile file_of(const std::vector<Trial>& trials) const;
   void tell(const std::string& what);
@@ -132,22 +128,19 @@ std::string Tuner::level_fault(const Profile& first) {
   return "";
 }
 
-// The one that begins changes, since the second finds the caches that the first one left.
-bool Tuner::take_turns(int turns, Pair& pair) {
-  for (int turn = 0; turn < turns; ++turn) {
-    for (const bool rules : {turn % 2 == 0, turn % 2 != 0}) {
-      if (stops()) return turn > 1;
-      const auto profile = means_.run(rules ? rules_ : other_, run_seconds_);
-      if (!profile || profile->level != result_.level) return false;
-      (rules ? pair.rules : pair.other).add(*profile);
-    }
-  }
-  return true;
+// Of the rules' program and the other one; two turns say something.
+bool Tuner::run_both(int turns, Turns& pair) {
+  const std::optional<Turns> taken = take_turns(
+      turns, rules_, other_, result_.level,
+      [&](const std::string& path) { return means_.run(path, run_seconds_); },
+      [&] { return stops(); });
+  if (taken) pair = *taken;
+  return taken && taken->whole > 1;
 }
 
-void Tuner::judge(const Trial& trial, const Pair& pair) {
+void Tuner::judge(const Trial& trial, const Turns& pair) {
   const Least now = sum_over(pair.other, trial.programs);
-  const Least before = sum_over(pair.rules, trial.programs);
+  const Least before = sum_over(pair.now, trial.programs);
   if (now.runs == 0 || !is_faster(now, before, kLeastGain)) return;
   const auto best = kernels().find(trial.kernel);
   // Rounds differ in what disturbs them, shares of the rules' time do not.
@@ -161,11 +154,11 @@ void Tuner::judge(const Trial& trial, const Pair& pair) {
 
 // False where the program does not compile or run: such a round is left out.
 bool Tuner::measure_round(std::vector<Trial> round) {
-  Pair pair;
+  Turns pair;
   ++result_.rounds;
   tell("round " + std::to_string(result_.rounds) + ", " + std::to_string(round.size()) +
        " kernels");
-  if (!means_.build(file_of(round), other_) || !take_turns(kTurns, pair)) return false;
+  if (!means_.build(file_of(round), other_) || !run_both(kTurns, pair)) return false;
   result_.tried += round.size();
   for (const Trial& trial : round) judge(trial, pair);
   return true;
@@ -173,18 +166,18 @@ bool Tuner::measure_round(std::vector<Trial> round) {
 
 // Nothing was selected by the runs of `pair`, so no margin is left for luck: a gain that
 // is larger than runs differ counts.
-void Tuner::drop_losers(const Pair& pair) {
+void Tuner::drop_losers(const Turns& pair) {
   std::erase_if(kernels(), [&](const auto& entry) {
     const std::vector<size_t>& programs = programs_.at(entry.first);
     const Least now = sum_over(pair.other, programs);
-    return now.runs == 0 || !is_faster(now, sum_over(pair.rules, programs), 0);
+    return now.runs == 0 || !is_faster(now, sum_over(pair.now, programs), 0);
   });
 }
 
-void Tuner::take_times(const Pair& pair) {
+void Tuner::take_times(const Turns& pair) {
   for (auto& [digest, kernel] : kernels()) {
     kernel.took = sum_over(pair.other, programs_.at(digest)).value;
-    kernel.before = sum_over(pair.rules, programs_.at(digest)).value;
+    kernel.before = sum_over(pair.now, programs_.at(digest)).value;
   }
 }
 
@@ -194,11 +187,11 @@ void Tuner::check_all() {
   bool slower = false;
   for (int check = 0; check < kChecks && !kernels().empty() && !stops(); ++check) {
     tell("all of them together");
-    Pair pair;
+    Turns pair;
     const bool measured =
-        means_.build(result_.found, other_) && take_turns(kFinalTurns, pair);
+        means_.build(result_.found, other_) && run_both(kFinalTurns, pair);
     if (stops() && !measured) return;
-    result_.before = pair.rules.total.value;
+    result_.before = pair.now.total.value;
     result_.after = pair.other.total.value;
     slower = !measured || result_.after > result_.before;
     const size_t taken = kernels().size();

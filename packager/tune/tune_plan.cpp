@@ -8,10 +8,6 @@ namespace svod::packager {
 
 namespace {
 
-struct Turns {
-  LeastTimes now, other;
-};
-
 class PlanTuner {
 public:
   PlanTuner(const PlanMeans& means, const std::string& folder)
@@ -36,16 +32,13 @@ private:
     return true;
   }
 
-  std::optional<Turns> take_turns(const std::string& other, int turns) {
-    Turns out;
-    for (int turn = 0; turn < turns; ++turn)
-      for (const bool now : {turn % 2 == 0, turn % 2 != 0}) {
-        if (means_.interrupted()) return std::nullopt;
-        const std::optional<Profile> profile = means_.run(now ? now_ : other, seconds_);
-        if (!profile || profile->level != level_) return std::nullopt;
-        (now ? out.now : out.other).add(*profile);
-      }
-    return out;
+  // All of them, or nothing.
+  std::optional<Turns> whole_turns(const std::string& other, int turns) {
+    std::optional<Turns> out = take_turns(
+        turns, now_, other, level_,
+        [&](const std::string& path) { return means_.run(path, seconds_); },
+        means_.interrupted);
+    return out && out->whole == turns ? out : std::nullopt;
   }
 
   // False where nothing can be measured.
@@ -53,7 +46,7 @@ private:
     means_.tell("tuning: the plan '" + name_of(choice) + "'");
     if (!means_.build(choice, other_)) return true;
     if (!begins(now)) return false;
-    const std::optional<Turns> turns = take_turns(other_, kTurns);
+    const std::optional<Turns> turns = whole_turns(other_, kTurns);
     if (turns && is_faster(turns->other.total, turns->now.total, kLeastGain))
       take(choice, *turns);
     return turns.has_value();
@@ -68,7 +61,7 @@ private:
   }
 
   std::optional<FoundPlan> checked(const PlanChoice& choice) {
-    const std::optional<Turns> turns = take_turns(best_at_, kFinalTurns);
+    const std::optional<Turns> turns = whole_turns(best_at_, kFinalTurns);
     if (!turns || !is_faster(turns->other.total, turns->now.total, 0))
       return std::nullopt;
     return FoundPlan{{choice, turns->other.total.value, turns->now.total.value, unit_},

@@ -4,6 +4,7 @@
 #include "packager/tune/profile.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace svod::packager {
 
@@ -19,5 +20,19 @@ inline double seconds_of_run(const Profile& first) {
   const double inferences = first.unit == "us" ? kInferences * first.total * 1e-6 : 0;
   return std::clamp(inferences, kLeastRun, kMostRun);
 }
+
+// Of a program that is there and another one.
+struct Turns {
+  LeastTimes now, other;
+  int whole = 0; // of which both have run
+};
+
+// `run` runs the program at a path, `level` is the one that both are to run on. Fewer
+// turns where `stops` says so between two runs; nothing where a run failed.
+std::optional<Turns>
+take_turns(int turns, const std::string& now, const std::string& other,
+           const std::string& level,
+           const std::function<std::optional<Profile>(const std::string&)>& run,
+           const std::function<bool()>& stops);
 
 } // namespace svod::packager
